@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
 from itertools import chain
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from proofmark.common.grouping import gathered
 from proofmark.common.text import measure
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import COUNTED, Step
-from proofmark.site.ceilings import DIRECTIONS, Ceilings, of_nodes
+from proofmark.site.ceilings import Ceilings, of_nodes
 from proofmark.site.contract_document import CheckItem, Contract, ContractItem, DerivedItem, Item
 from proofmark.site.hardware import UNRECORDED
 
@@ -42,8 +42,6 @@ _TYPES: Mapping[ParameterType, str] = {
 }
 _MOST_LISTED = 12
 LINK = "link_bandwidth"
-ONE_WAY = 0.5
-"""The floor of a rate in one direction as a share of that of the link; in both it is 1 or more."""
 
 
 @dataclass(frozen=True)
@@ -310,14 +308,10 @@ class Reach:
 
     def of_item(self, item: ContractItem) -> Agreed:
         """Return the value and the bound of a limit; a figure without a bound is left out."""
-        case, node = self.benchmarks.cases[item.case], self.node
-        if (metric := case.metrics.get(item.metric)) is None:
+        if (metric := self.benchmarks.cases[item.case].metrics.get(item.metric)) is None:
             return UNKNOWN
-        floors = [each.at_least or 0 for each in case.references if each.rule == LINK]
-        if not (floors and ONE_WAY <= min(floors) < 1):
-            node = replace(node, link=node.link._replace(value=DIRECTIONS * node.link.value))
         figures = (each for each in self.suites.of(item.case) if selects(item, each))
-        bounds = [_bound(metric, each.step, node) for each in figures]
+        bounds = [_bound(metric, each.step, self.node) for each in figures]
         lower, unit = metric.better == "lower", item.unit or metric.unit
         size, value = measure(unit)[1], item.value
         if item.rule == LINK and self.rate:

@@ -19,13 +19,14 @@ from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import SLINGSHOT_DRIVER
 
 MARGIN = 1.5
-"""Factor of every ceiling that is computed from facts. It covers the part of a large working set
-that stays in the caches (at most a third), overclocked modules, and adders beside the FMA units."""
+"""Factor of the ceilings of cores and memory that are computed from facts. It covers the part of a
+large working set that stays in the caches (at most a third), overclocked modules, and adders beside
+the FMA units."""
 
 NOMINAL = 1.1
 """Above HPL ÷ Rpeak nominal of any processor (1.01, ``data/processors.yml``: the turbo ends where
-all cores multiply), and above Triad ÷ the rate of the memory modules. It bounds only
-figures of nodes whose parts are stated, not read."""
+all cores multiply), and above Triad ÷ the rate of the memory modules. It bounds figures of
+nodes whose parts are stated, not read. A link never exceeds its rate; of it this is the margin."""
 
 HIGHEST_HZ = 6.5e9
 """Above the fastest clock of any processor on sale (6.2 GHz)."""
@@ -258,7 +259,7 @@ def _link(facts: NodeFacts) -> Ceiling:
 
 def _links(rate: float, source: str) -> Ceiling:
     """Return the ceiling of links with the `rate` of one direction, byte/s."""
-    return Ceiling(MARGIN * DIRECTIONS * rate, f"{MARGIN} × {DIRECTIONS} directions × {source}")
+    return Ceiling(NOMINAL * DIRECTIONS * rate, f"{NOMINAL} × {DIRECTIONS} directions × {source}")
 
 
 def stated_ceilings(node: StatedNode) -> Ceilings:
@@ -300,8 +301,8 @@ def stated_ceilings(node: StatedNode) -> Ceilings:
 def attainable(node: StatedNode, storage: float | None) -> Ceilings:
     """Return the ceilings of a node that no limit can exceed.
 
-    They are closer than those of a measured value: a link has its rate in one direction. The
-    arithmetic of accelerators is not known.
+    Unlike those of a measured value they have the servers of the scratch directory. The arithmetic
+    of accelerators is not known.
 
     Args:
         storage: the peak rate of the servers of the scratch directory, byte/s.
@@ -310,9 +311,6 @@ def attainable(node: StatedNode, storage: float | None) -> Ceilings:
     changes = {"flops": _ANY_FLOPS, "core_flops": _ANY_FLOPS} if node.accelerators else {}
     if storage:
         changes["storage"] = Ceiling(NOMINAL * storage, "stated")
-    if found.link != _ANY_LINK:
-        rate = found.link.value * NOMINAL / (MARGIN * DIRECTIONS)
-        changes["link"] = Ceiling(rate, f"{NOMINAL} × the rate of all ports, stated")
     return replace(found, **changes)
 
 

@@ -8,7 +8,15 @@ import pytest
 from tests.folders import PROBES
 
 from proofmark.cases.case import NODE_CEILINGS
-from proofmark.site.ceilings import MARGIN, NAMES, UNIVERSAL, Ceilings, ceilings_of, of_nodes
+from proofmark.site.ceilings import (
+    MARGIN,
+    NAMES,
+    NOMINAL,
+    UNIVERSAL,
+    Ceilings,
+    ceilings_of,
+    of_nodes,
+)
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.site.node.parts import Dimm, Nic, Port
 
@@ -36,7 +44,7 @@ def test_a_node_whose_facts_are_known() -> None:
     assert found.flops.source == "1.5 × Rpeak nominal of 40 cores"
     assert found.core_flops.value == pytest.approx(MARGIN * 32 * 3.7e9), "one core has its turbo"
     assert found.cache.value == pytest.approx(40 * found.core_cache.value)
-    assert found.link.value == pytest.approx(MARGIN * 2 * 12.5e9)
+    assert found.link.value == pytest.approx(NOMINAL * 2 * 12.5e9)
     assert found.llc_bytes.value == 2 * 28160 * 1024
 
 
@@ -130,7 +138,7 @@ def test_the_links_of_a_node_are_known_or_universal(changes: dict[str, Any], kno
     found = ceilings_of(facts(**{"nics": (), **changes})).link
     ethernet = sum(each.megabits or 0 for each in changes.get("nics", ())) * 1e6 / 8
     assert found.value == (
-        pytest.approx(MARGIN * 2 * (12.5e9 + ethernet)) if known else UNIVERSAL.link.value
+        pytest.approx(NOMINAL * 2 * (12.5e9 + ethernet)) if known else UNIVERSAL.link.value
     )
 
 
@@ -143,7 +151,7 @@ def test_a_port_of_unknown_rate_is_bound_by_the_number_of_sysfs(
     (port,) = facts().ports
     other: Port = port.model_copy(update={"rate": rate})
     found = ceilings_of(facts(nics=(), ports=(other,))).link
-    assert found.value == pytest.approx(MARGIN * 2 * bytes_per_s)
+    assert found.value == pytest.approx(NOMINAL * 2 * bytes_per_s)
     assert f"1 ports with {bytes_per_s / 1e9:g} GB/s" in found.source
 
 
@@ -151,7 +159,7 @@ def test_a_port_of_unknown_rate_is_bound_by_the_number_of_sysfs(
 def test_slingshot_has_interfaces_and_no_port(driver: str, known: bool) -> None:
     adapters = tuple(nic(200_000).model_copy(update={"driver": driver}) for _ in range(4))
     found = ceilings_of(facts(ports=(), nics=adapters)).link
-    assert found.value == (pytest.approx(MARGIN * 2 * 100e9) if known else UNIVERSAL.link.value)
+    assert found.value == (pytest.approx(NOMINAL * 2 * 100e9) if known else UNIVERSAL.link.value)
 
 
 def test_the_memory_of_a_xeon_max_has_both_kinds() -> None:
