@@ -207,8 +207,8 @@ def test_each_failure_has_its_next_step(said: Said) -> None:
     for row, (*_, advice, command) in zip(rows, outcome.steps, strict=True):
         assert row[3].startswith(advice)
         assert row[4].startswith(command)
-    for advice in {ADD, OTHER}.intersection(outcome.steps):
-        assert advice[2] in ending(verdict, "report.html", "runs/r")[-1]
+    for step in {ADD, OTHER}.intersection(outcome.steps):
+        assert step[2] in ending(verdict, "report.html", "runs/r")[-1]
 
 
 def test_each_item_of_the_contract_has_its_outcome(said: Said) -> None:
