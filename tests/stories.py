@@ -14,10 +14,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from errno import ENOSPC
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
+from unittest.mock import Mock
 
 import yaml
 from tests.fixtures.finished import (
@@ -506,6 +508,23 @@ def unfinished(story: Story) -> None:
         story.call("status", run.folder, "--json")
         story.call("report", run.folder)
     story.call("verdict", run.folder)
+    history = run.files.queued(job.id).history
+    history.parent.mkdir(parents=True, exist_ok=True)
+    about = {"time": "2031-02-03T04:00:00Z", "scheduler": "slurm", "job": "7", "reason": ""}
+    for events in (
+        [{"state": "RUNNING"}, {"state": "TIME_LIMIT"}],
+        [
+            {"state": "WAITING", "without": "n[1-2]", "by_kit": "n2"},
+            {"state": "NODE_FAILED", "without": "n3", "reason": "NodeFail <n3>"},
+        ],
+    ):
+        lines = (json.dumps({**about, **event}) + "\n" for event in events)
+        history.write_text("".join(lines), encoding="utf-8")
+        story.call("status", run.folder)
+        story.call("verdict", run.folder, "--all")
+    with history.open("a", encoding="utf-8") as file:
+        file.write('x\n{"state": "RUNNING"}\n')
+    story.call("status", run.folder, "--json")
     story.call("stage", "collect", run.folder)
     story.call("report", run.folder, "--json")
     story.page(run.products.report)
@@ -549,12 +568,29 @@ def evidence(story: Story) -> None:
         damage(copy / "evidence")
         story.call("verdict", copy)
         story.call("stage", "collect", copy)
+    for name, most in MOST.items():
+        with story.patch.context() as patch:
+            patch.setattr(f"proofmark.runs.evidence.{name}", most)
+            copy = copies / name / "one"
+            shutil.copytree(run.folder, copy, symlinks=True)
+            (copy / "workdir/steps/0001-fake/later").touch()
+            story.call("verdict", copy)
+            story.call("stage", "collect", copy)
+    (run.folder / "workdir/steps/0001-fake/later").touch()
+    with story.patch.context() as patch:
+        full = Mock(side_effect=OSError(ENOSPC, os.strerror(ENOSPC)))
+        patch.setattr("proofmark.runs.evidence._write", full)
+        story.call("stage", "collect", run.folder)
     for name, change in FORGERIES.items():
         copy = copies / f"signed-{name}"
         shutil.copytree(run.folder / "signed/0002", copy, symlinks=True)
         change(copy)
         story.call("verify", copy, "--signers", signers)
         story.call("sign", copy, "--key", key)
+
+
+MOST = {"MAX_EVIDENCE_BYTES": 5000, "MAX_EVIDENCE_FILES": 10, "MAX_ARCHIVES": 2}
+"""Limits of the size of evidence that a small run exceeds."""
 
 
 def _sums(folder: Path, change: Callable[[list[str]], list[str]]) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from proofmark.cases.vocabulary import PRINTED, STEP_FILES
 from proofmark.plan.step import StepInstance
+from proofmark.runs.attempts import last_words
 from proofmark.runs.run_files import (
     TOP_RULES,
     Files,
@@ -66,3 +67,16 @@ def test_the_folder_of_an_instance_is_its_text() -> None:
         assert files.step(str(instance)).folder == Path(
             "runs/a/workdir/steps", *filter(None, instance)
         )
+
+
+@pytest.mark.parametrize("length", [159, 160, 161, 400])
+def test_the_last_message_of_a_program_keeps_its_end(tmp_path: Path, length: int) -> None:
+    """A message begins with a path and ends with the problem."""
+    text = "".join(f"{number % 10}" for number in range(length))
+    path = tmp_path / "stderr"
+    path.write_text(f"first\n{text}\n----\n")
+    assert last_words(path) == (text if length <= 160 else f"…{text[-159:]}")
+    path.write_text("write: No space left on device\nand more\n")
+    assert last_words(path) == "write: No space left on device"
+    path.write_text("====\n\n")
+    assert last_words(path) == ""
