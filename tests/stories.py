@@ -433,6 +433,8 @@ def acceptance(story: Story) -> None:
     deal.stated("witness", "P1", "buyer")
     deal.stated("witness", "D1", "buyer", "--attach", "no.txt")
     deal.stated("waive", "P2", "supplier")
+    deal.call("judge")
+    story.page(page / "acceptance.html")
     deal.stated("waive", "P2", "buyer")
     deal.stated("waive", "P2", "buyer")
     deal.stated("waive", "P1", "buyer")
