@@ -48,7 +48,7 @@ from proofmark.machine.preflight import (
 )
 from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.machine.scratch_stage import mount_commands
-from proofmark.plan.lacking import Lacked, in_words
+from proofmark.plan.lacking import Available, Lacked, in_words
 from proofmark.plan.plan import Plan
 from proofmark.plan.validation import Check, CheckedSite, SiteChecks, sites_in, system_mistakes
 from proofmark.plan.validation import validate as check_site
@@ -68,12 +68,18 @@ def check(options: Namespace) -> int:
     """Check a site and its suites; with ``--nodes`` also its nodes, scheduler and BMCs."""
     end = _window_end(options.window_ends)
     inventory, benchmarks = inventory_of(options), kit_benchmarks()
-    checks = SiteChecks(
-        facts=site_checks(kit_folder()), packages=packages_of_kit, jobs=job_mistakes
-    )
+    known: dict[str, Available | None] = {}
+
+    def packages(site: Site) -> Available | None:
+        """Return the packages of a partition, whose lock is read once."""
+        if site.partition_name not in known:
+            known[site.partition_name] = packages_of_kit(site)
+        return known[site.partition_name]
+
+    checks = SiteChecks(facts=site_checks(kit_folder()), packages=packages, jobs=job_mistakes)
     suite = options.suite or (DEFAULT_SUITE if options.nodes else None)
     checked = check_site(inventory, options.limit, benchmarks, checks, suite, options.repeats)
-    if wrong := checked.mistakes or unprovided_at(benchmarks, checked.sites):
+    if wrong := checked.mistakes or unprovided_at(benchmarks, checked.sites, packages):
         raise BadInput(*wrong)
     virtual = {site.partition_name for site in checked.sites if site.partition.origin != "measured"}
     shown = [

@@ -27,7 +27,7 @@ from proofmark.common.trust import refuse_untrusted
 from proofmark.machine.bmc.back_end import Credentials, credentials
 from proofmark.plan.expansion import IdleLimits, located
 from proofmark.plan.kinds import PlanRequest, kind_of, plan_asked
-from proofmark.plan.lacking import Available, available_at, refuse_lacking
+from proofmark.plan.lacking import Available, Packages, available_at, refuse_lacking
 from proofmark.plan.plan import Plan
 from proofmark.plan.validation import broken_rules, unprovided
 from proofmark.runs.node_locks import reservation_of
@@ -150,7 +150,9 @@ def packages_of_kit(site: Site) -> Available | None:
     return packages_at(kit_folder(), site)
 
 
-def unprovided_at(benchmarks: Benchmarks, sites: Iterable[Site]) -> list[InputError]:
+def unprovided_at(
+    benchmarks: Benchmarks, sites: Iterable[Site], of_site: Packages = packages_of_kit
+) -> list[InputError]:
     """Return the packages and programs of cases that neither the kit nor one of `sites` provides.
 
     A provider that cannot list its packages may have each of them: nothing is a mistake then.
@@ -159,7 +161,7 @@ def unprovided_at(benchmarks: Benchmarks, sites: Iterable[Site]) -> list[InputEr
 
     known = provided(kit_folder() / "environments")
     for site in sites if known else ():
-        packages, mistakes = available_at(site, packages_of_kit)
+        packages, mistakes = available_at(site, of_site)
         if packages is None and not mistakes:
             return []
         known = {**dict.fromkeys(packages or (), ()), **known}

@@ -89,7 +89,7 @@ COMPLETION = "_ARGCOMPLETE"
 BROKEN_PIPE = 141
 """128 + SIGPIPE, as shells report it. 0 would mean PASS."""
 
-GC_THRESHOLD = 50_000
+GC_THRESHOLD = 1_000_000
 """The garbage collector runs after this number of new objects. With Python's default of 700 it
 takes a seventh of the CPU time of a short command. Such a command frees few objects."""
 

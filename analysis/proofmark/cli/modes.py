@@ -350,7 +350,8 @@ def _verify_scratch(options: Namespace) -> list[str]:
     """Mount what is not mounted, and verify that all nodes can use one and the same directory."""
     with open_or_plan_run(options, options.scratch_dir) as (opened, site):
         state = begin(opened)
-        with state.locked(), lock(opened.folder), noting_faults(opened.folder, _stage(options)):
+        stage = f"scratch of mode {options.mode}" if options.mode else "scratch"
+        with state.locked(), lock(opened.folder), noting_faults(opened.folder, stage):
             changed = verify(_target(opened, state, site, options))
             state.export()
         return changed
@@ -381,10 +382,6 @@ SCRATCH: Mapping[str, Callable[[Namespace], list[str]]] = {
     "unmount": _unmount,
     "clean": _clean,
 }
-
-
-def _stage(options: Namespace) -> str:
-    return f"scratch of mode {options.mode}" if options.mode else "scratch"
 
 
 def _target(opened: Run, state: RunState, site: Site, options: Namespace) -> ScratchTarget:

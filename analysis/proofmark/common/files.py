@@ -424,13 +424,12 @@ def _repaired(line: str) -> str:
         if value[:1] in ("{", "["):
             return ""
         quoted = len(value) > 1 and value[0] == value[-1] == '"'
-        value = json.dumps(_unescaped(value[1:-1]) if quoted else value)
+        value = json.dumps(_ESCAPE.sub(_character, value[1:-1]) if quoted else value)
     return f"{key}{value}"
 
 
-def _unescaped(text: str) -> str:
-    """Return a text in which some characters are escaped and some are not."""
-    return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1]) or chr(int(found[1][1:], 16)), text)
+def _character(escape: re.Match[str]) -> str:
+    return _ESCAPED.get(escape[1]) or chr(int(escape[1][1:], 16))
 
 
 def _with_commas(lines: list[str]) -> Iterator[str]:

@@ -21,10 +21,7 @@ from proofmark.common.errors import InputError
 @lru_cache(maxsize=65536)
 def canonical(name: str) -> str:
     """Return the spelling of `name` in which equal names are equal texts."""
-    try:
-        return str(ip_address(name))
-    except ValueError:
-        return name.removesuffix(".").lower()
+    return str(ip_address(name)) if is_address(name) else name.removesuffix(".").lower()
 
 
 _OF_NAMES = re.compile("[^0-9A-Fa-f:.]")

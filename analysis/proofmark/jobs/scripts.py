@@ -103,7 +103,10 @@ def job_texts(
         *(step.id for step in job.steps if step.network_bytes),
         "'",
         "STEPS='",
-        *(step.id + _seconds_on_all(step) for step in job.steps),
+        *(  # behind a colon the time limit in seconds of a step on each node
+            step.id if step.scope == "job" else f"{step.id}:{step.timeout + step.stagger + GRACE_S}"
+            for step in job.steps
+        ),
         "'",
         "",
     ]
@@ -120,11 +123,6 @@ def _absent(job: Job) -> list[str]:
         if step.scope == "each-pair":
             planned.update(step.nodes)
     return sorted(planned - set(job.nodes))
-
-
-def _seconds_on_all(step: Step) -> str:
-    """Return a colon and the time limit in seconds of a per-node step; else an empty string."""
-    return "" if step.scope == "job" else f":{step.timeout + step.stagger + GRACE_S}"
 
 
 PROBE = files("proofmark.site.node") / "probe.sh"

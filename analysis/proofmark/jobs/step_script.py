@@ -387,12 +387,11 @@ def _rank_cpus_function(ranks: Sequence[RankCpus], host_cpus: HostCpus | None) -
 
     If the binding is the same on all nodes, the number of a rank on its node is enough.
     """
-    cpus_of_ranks = [rank.cpus for rank in ranks]
-    count = len(cpus_of_ranks)
-    period = next(
-        (n for n in range(1, count) if count % n == 0 and _repeats(cpus_of_ranks, n)), count
-    )
-    by_cpus = gathered((cpus, f"{number}") for number, cpus in enumerate(cpus_of_ranks[:period]))
+    cpus = [rank.cpus for rank in ranks]
+    count = len(cpus)
+    periods = (n for n in range(1, count) if count % n == 0 and cpus[n:] == cpus[:-n])
+    period = next(periods, count)
+    by_cpus = gathered((each, f"{number}") for number, each in enumerate(cpus[:period]))
     comment = [f"# CPU n of node m: {[*host_cpus]}[n + m] of this machine"] if host_cpus else []
     return [
         *comment,
@@ -406,10 +405,6 @@ def _rank_cpus_function(ranks: Sequence[RankCpus], host_cpus: HostCpus | None) -
         "esac",
         "}",
     ]
-
-
-def _repeats(cpus_of_ranks: Sequence[tuple[int, ...]], period: int) -> bool:
-    return cpus_of_ranks[period:] == cpus_of_ranks[:-period]
 
 
 def _copied(step: Step, chosen: Launcher, launch: Launch) -> list[str]:

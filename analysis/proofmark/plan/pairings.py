@@ -87,7 +87,7 @@ def rounds(switches: Numbers, number: int = ROUNDS) -> list[DisjointPairs]:
     order = np.random.default_rng(_SEED).permutation(hosts)
     order = order[np.argsort(missed[order], kind="stable")]  # the circle leaves out the first ones
     circle = [
-        _of_distance(switches, _alternating(order[_circle(hosts, each)]))
+        _of_distance(groups, _alternating(order[_circle(hosts, each)]))
         for each in range(min(whole, number))
     ]
     if whole > number:
@@ -113,11 +113,12 @@ def waves(
         switches: the fabric, of shape (levels, hosts).
     """
     hosts = switches.shape[1]
-    nearest = nested(switches)[1]
+    groups = nested(switches)
+    nearest = groups[1]
     pairs = np.concatenate([_NO_PAIRS, *(each.pairs for each in together)])
     _, first = np.unique(np.sort(pairs, axis=1) @ [hosts, 1], return_index=True)
     pairs = pairs[np.sort(first)]
-    distances = distances_of(switches, pairs)
+    distances = distances_of(groups, pairs)
     enough = hosts + number * (int(nearest.max()) + 1)
     left = {int(each): pairs[distances == each][:enough] for each in np.unique(distances)}
     measured = np.zeros(hosts, dtype=np.int64)
@@ -151,20 +152,19 @@ def nested(switches: Numbers) -> Numbers:
     return groups
 
 
-def distances_of(switches: Numbers, pairs: Numbers) -> Numbers:
-    """Return the distance of each of `pairs`, of shape (pairs,)."""
-    groups = nested(switches)[1:]
-    found: Numbers = np.argmax(groups[:, pairs[:, 0]] == groups[:, pairs[:, 1]], axis=0)
+def distances_of(groups: Numbers, pairs: Numbers) -> Numbers:
+    """Return the distance of each of `pairs`, of shape (pairs,), in the groups of `nested`."""
+    found: Numbers = np.argmax(groups[1:, pairs[:, 0]] == groups[1:, pairs[:, 1]], axis=0)
     return found
 
 
 _NO_PAIRS: Numbers = np.empty((0, 2), dtype=np.int64)
 
 
-def _of_distance(switches: Numbers, pairs: Numbers) -> DisjointPairs:
-    """Return a round of `pairs` with their distance."""
-    distances = np.unique(distances_of(switches, pairs))
-    return DisjointPairs(pairs, int(distances[0]) if len(distances) == 1 else None)
+def _of_distance(groups: Numbers, pairs: Numbers) -> DisjointPairs:
+    """Return a round of `pairs` with their distance, in the groups of `nested`."""
+    distances = {*distances_of(groups, pairs).tolist()}
+    return DisjointPairs(pairs, distances.pop() if len(distances) == 1 else None)
 
 
 def _circle(hosts: int, number: int) -> Numbers:
@@ -189,13 +189,13 @@ def _shifts(
     All have as many pairs as the first. `missed` counts the hosts that they leave out.
     """
     found: list[DisjointPairs] = []
-    hosts, known = len(outer), np.empty(0, dtype=np.int64)
+    known = set[int]()
     for shift in range(number):
         pairs, left_out = _crossing(outer, inner, missed, shift)
-        keys = np.sort(pairs, axis=1) @ [hosts, 1]
-        if found and (len(pairs) < len(found[0].pairs) or np.isin(keys, known).any()):
+        keys = (np.sort(pairs, axis=1) @ [len(outer), 1]).tolist()
+        if found and (len(pairs) < len(found[0].pairs) or not known.isdisjoint(keys)):
             continue
-        known = np.append(known, keys)
+        known.update(keys)
         missed[left_out] += 1
         found.append(DisjointPairs(_alternating(pairs, 1 - shift % 2), distance))
     return found

@@ -292,7 +292,8 @@ class SuiteSteps:
         self._cases = benchmarks.cases
         self._machine = (lambda _: machines) if isinstance(machines, Machine) else machines
         self._layouts: dict[str, Layouts] = {}
-        self._rounds = cache(partial(rounds_of_jobs, site))
+        groups = cache(partial(node_groups, site, site.partition.nodes_per_job))
+        self._rounds = cache(partial(rounds_of_jobs, site.partition.fabric, groups))
 
     def uses(self, name: str, case: Case, mode: str) -> list[tuple[SuiteUse, list[Draft]]]:
         """Return each use of `case` with its steps in `mode`.
@@ -455,21 +456,22 @@ def _agreed(site: Site, case: str, scope: Scope) -> Iterator[Parameters]:
             yield item.where
 
 
+Groups = list[tuple[list[str], Numbers]]
+"""The hosts of each job, with the numbers of their switches, of shape (levels, hosts)."""
+
+
 def rounds_of_jobs(
-    site: Site, most: int, measured: Measured
+    fabric: Fabric, groups: Callable[[], Groups], most: int, measured: Measured
 ) -> list[tuple[list[str], list[PairRound]]]:
-    """Return the hosts of each job that measures pairs of `site`, and the rounds of their pairs."""
-    return [
-        (hosts, pair_rounds(site.partition.fabric, groups, most, measured))
-        for hosts, groups in node_groups(site, site.partition.nodes_per_job)
-    ]
+    """Return the hosts of each of `groups`, and the rounds of their pairs."""
+    return [(hosts, pair_rounds(fabric, each, most, measured)) for hosts, each in groups()]
 
 
-def node_groups(site: Site, limit: int | None) -> list[tuple[list[str], Numbers]]:
+def node_groups(site: Site, limit: int | None) -> Groups:
     """Return the hosts of `site`, those of a switch one after the other, in one group for each job.
 
-    A group has at most `limit` hosts, and the numbers of their switches, of shape (levels, hosts).
-    A last host that would be alone is paired with the host before it, which is then in two groups.
+    A group has at most `limit` hosts. A last host that would be alone is paired with the host
+    before it, which is then in two groups.
     """
     switches = nested(_switches(site))[1:-1]
     order = np.lexsort((np.arange(len(site.hosts)), *switches))

@@ -153,7 +153,7 @@ class Progress:
             "will be repeated": len(unfinished) - len(parts),
             "disturbed in all executions": len(self.repeats) - len(unfinished),
         }
-        parts += [f"{_steps(count)} {text}" for text, count in counts.items() if count]
+        parts += [f"{n} step{'s' * (n > 1)} {text}" for text, n in counts.items() if n]
         return parts
 
 
@@ -220,10 +220,6 @@ def _repeats(run: Run, states: Sequence[StepState]) -> list[Repeat]:
         if state.disturbed or (step.scope != "job" and step.id in noted):
             found.append(noted.get(step.id, first))
     return found
-
-
-def _steps(count: int) -> str:
-    return "1 step" if count == 1 else f"{count} steps"
 
 
 def due_nodes(run: Run) -> list[str]:

@@ -141,11 +141,16 @@ class HostVariables:
     plug-in, or a fact.
     """
 
-    def __init__(self, manager: Any, variables: Any, loader: Any) -> None:
-        """Read from Ansible's ``InventoryManager``, ``VariableManager`` and ``DataLoader``."""
+    def __init__(self, manager: Any, variables: Any, loader: Any, hosts: list[Any]) -> None:
+        """Read from Ansible's ``InventoryManager``, ``VariableManager`` and ``DataLoader``.
+
+        Args:
+            hosts: those whose variables are read, as Ansible's ``Host``.
+        """
         self._sources = manager._sources
         self._variables = variables
         self._loader = loader
+        self._any_given = self._given(hosts)  # thousands of questions take longer than one
         self._kinds: dict[tuple[str, ...], tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         """The variables in the files of hosts, and all variables, of the first host of a kind."""
 
@@ -179,16 +184,21 @@ class HostVariables:
 
     def _is_alone(self, host: Any) -> bool:
         """Return whether facts or plug-ins give variables to `host`."""
+        of, name = self._variables, host.name
+        remembered = name in of._vars_cache or name in of._nonpersistent_fact_cache
+        if remembered or of._fact_cache.contains(name):
+            return True
+        return self._any_given and self._given([host])
+
+    def _given(self, hosts: list[Any]) -> bool:
+        """Return whether plug-ins give variables to one of `hosts`."""
         from ansible.vars.plugins import get_vars_from_inventory_sources, get_vars_from_path
 
-        of, loader = self._variables, self._loader
-        remembered = host.name in of._vars_cache or host.name in of._nonpersistent_fact_cache
-        if remembered or of._fact_cache.contains(host.name):
-            return True
-        beside = loader.get_basedir()
+        loader = self._loader
+        beside = loader.get_basedir() if self._variables.safe_basedir else None
         return bool(
-            get_vars_from_inventory_sources(loader, self._sources, [host], "task")
-            or (of.safe_basedir and get_vars_from_path(loader, beside, [host], "task"))
+            get_vars_from_inventory_sources(loader, self._sources, hosts, "task")
+            or (beside and get_vars_from_path(loader, beside, hosts, "task"))
         )
 
 
@@ -519,7 +529,7 @@ def resolved_groups(
     # Not only the hosts of the running play.
     under_limit = manager.get_hosts(COMPUTE, ignore_restrictions=True) if compute else ()
     chosen = {host.name: host for host in under_limit}
-    read = HostVariables(manager, variables, loader)
+    read = HostVariables(manager, variables, loader, [*under_limit])
 
     groups = {}
     for group in partitions:

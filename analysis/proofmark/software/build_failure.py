@@ -63,15 +63,17 @@ _PARTS = {
 }
 
 
-def _rules() -> Iterator[tuple[ErrorKind, re.Pattern[str]]]:
+@cache
+def _rules() -> list[tuple[ErrorKind, re.Pattern[str]]]:
+    compiled = []
     rules = shipped_data("proofmark.software", "build_errors.yml", tuple[tuple[str, str], ...])
     for kind, rule in rules:
         for name, part in _PARTS.items():
             rule = rule.replace(name, part)
-        yield ErrorKind[kind], re.compile(rule)
+        compiled.append((ErrorKind[kind], re.compile(rule)))
+    return compiled
 
 
-_COMPILED = tuple(_rules())
 _GFORTRAN = re.compile(r"(?P<file>[^\s:()]+):(?P<line>\d+):(?:\d+:)?$")
 _CRAY = re.compile(r"(?:CC|ftn)-\d+ \w+: ERROR .*File = (?P<file>\S+), Line = (?P<line>\d+)")
 _CMAKE = re.compile(r"CMake (?P<text>Error) at (?P<file>\S+):(?P<line>\d+)")
@@ -140,7 +142,7 @@ def _errors(log: Iterable[str]) -> Iterator[FirstError]:
 
 
 def _matched(line: str) -> FirstError | None:
-    for kind, rule in _COMPILED:
+    for kind, rule in _rules():
         if match := rule.match(line):
             of = match.groupdict("")
             number = int(of.get("line", "") or 0)

@@ -74,7 +74,15 @@ class Package(_WithDigest):
             "version": self.version,
             "spec": self.spec,
             "hash": self.hash,
-            "programs": {name: _identity_of(program) for name, program in self.programs.items()},
+            "programs": {
+                name: {
+                    "sha256": of.sha256,
+                    "libraries": {each.name: each.sha256 or each.package for each in of.libraries},
+                    "blas": of.blas and [of.blas.family, of.blas.version],
+                    "mpi": of.mpi and [of.mpi.family, of.mpi.version],
+                }
+                for name, of in self.programs.items()
+            },
         }
         return identity | self._run_identity
 
@@ -154,15 +162,6 @@ def package_of(
         findings=(*provided.findings, *dict.fromkeys(findings)),
         built=provided.built,
     )
-
-
-def _identity_of(program: Program) -> object:
-    return {
-        "sha256": program.sha256,
-        "libraries": {each.name: each.sha256 or each.package for each in program.libraries},
-        "blas": program.blas and [program.blas.family, program.blas.version],
-        "mpi": program.mpi and [program.mpi.family, program.mpi.version],
-    }
 
 
 def software_of(run: Run) -> Software:

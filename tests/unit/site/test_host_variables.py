@@ -55,7 +55,7 @@ def test_each_host_has_the_variables_that_ansible_has(
     of_ansible: tuple[InventoryManager, VariableManager, DataLoader],
 ) -> None:
     manager, variables, _ = of_ansible
-    read = HostVariables(*of_ansible)
+    read = HostVariables(*of_ansible, [*manager.hosts.values()])
     for names in (NAMES, NAMES[:2]):  # with and without a template
         found = {name: read.of(manager.get_host(name), names) for name in HOSTS}
         hosts = variables._hostvars
@@ -81,7 +81,7 @@ def test_hosts_of_one_kind_are_merged_once(
         return get_vars(host=host)
 
     monkeypatch.setattr(variables, "get_vars", counted)
-    read = HostVariables(*of_ansible)
+    read = HostVariables(*of_ansible, [*manager.hosts.values()])
     for name in ("n1", "n6", "n3", "n4", "n5", "n1", "n6"):
         read.of(manager.get_host(name), NAMES[:2])
     assert merged == ["n1", "n3", "n4", "n5"]

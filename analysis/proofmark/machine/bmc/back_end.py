@@ -160,7 +160,8 @@ def refused_settings(
             yield f"{name}: damaged in the registry: {offer.damage}"
         elif offer.read_only and not offer.rules:
             yield f"{name}: read-only"
-        elif offer.values and not _offered(value, offer.values):
+        elif offer.values and (type(value), value) not in [(type(v), v) for v in offer.values]:
+            # In Python 1 equals True.
             hint = nearest(str(value), map(str, offer.values))
             yield f"{name}: no value {value!r}{hint}; offered: {', '.join(map(str, offer.values))}"
         elif problem := _wrong_value(value, offer):
@@ -195,11 +196,6 @@ def _typed(value: Scalar, kind: str) -> Scalar:
     elif kind in ("Enumeration", "String") and not isinstance(value, bool):
         return str(value)
     return value
-
-
-def _offered(value: Scalar, values: tuple[Scalar, ...]) -> bool:
-    """Return whether `value` is one of `values`, with its type: in Python 1 equals True."""
-    return any(type(each) is type(value) and each == value for each in values)
 
 
 def _wrong_value(value: Scalar, offer: AttributeSpec) -> str:

@@ -121,15 +121,13 @@ def matching_modes(
     observation: Observation, expected_states: Mapping[str, ExpectedState]
 ) -> list[str]:
     """Return the modes that the observation does not exclude."""
-    return [name for name, expected in expected_states.items() if _matches(observation, expected)]
-
-
-def _matches(observation: Observation, expected: ExpectedState) -> bool:
-    return same_numa_shape(observation.numa_shape, expected.numa_shape) and all(
-        expected.settings[name] == value
-        for name, value in observation.settings.items()
-        if name in expected.settings
-    )
+    seen = observation.settings
+    return [
+        name
+        for name, expected in expected_states.items()
+        if same_numa_shape(observation.numa_shape, expected.numa_shape)
+        and all(seen[key] == expected.settings[key] for key in seen.keys() & expected.settings)
+    ]
 
 
 def look_alikes(

@@ -139,11 +139,6 @@ def _amount(resources: str, name: str, absent: float) -> float:
     return float(match[1]) * 2.0 ** (power - 20 if name == "mem" and power else power)
 
 
-def _number(text: str) -> int | None:
-    """Return a number, None for UNLIMITED and 0, which cannot be a limit."""
-    return whole_number(text) or None
-
-
 @dataclass(frozen=True)
 class _ListedJob:
     """A job as squeue lists it with `_FIELDS`; `said` is the reason in Slurm's words."""
@@ -215,7 +210,8 @@ class Slurm(ReservingScheduler):
             fields["PartitionName"]: QueueLimits(
                 default=fields.get("Default") == "YES",
                 max_walltime_s=seconds_of(fields.get("MaxTime", "")),
-                max_nodes=_number(fields.get("MaxNodes", "")),
+                # UNLIMITED is no number, and 0 no limit.
+                max_nodes=whole_number(fields.get("MaxNodes", "")) or None,
                 closed=fields["State"] if fields.get("State", "UP") != "UP" else "",
                 source="scontrol show partition",
             )

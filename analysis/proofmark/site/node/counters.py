@@ -137,6 +137,7 @@ def counters_of(stream: ProbeStream) -> Counters:
         if key not in host:
             raise stream.wrong(f"host.{key}", "nothing", "the output of probe.sh")
     labels = {name: value for name, value in counters.items() if name.endswith("_label")}
+    up = host.get("uptime_s", "")
     return Counters(
         hostname=host["hostname"],
         boot_id=host.get("boot_id"),
@@ -150,13 +151,9 @@ def counters_of(stream: ProbeStream) -> Counters:
             for name, reason in stream.absent.items()
             if name.partition(".")[0] in ("counters", "busy", "load")
         },
-        uptime_s=_seconds(host.get("uptime_s", "")),
+        uptime_s=float(up) if re.fullmatch(r"\d{1,12}(\.\d{1,9})?", up, re.ASCII) else None,
         kernel=stream.lines("kernel"),
     )
-
-
-def _seconds(text: str) -> float | None:
-    return float(text) if re.fullmatch(r"\d{1,12}(\.\d{1,9})?", text, re.ASCII) else None
 
 
 def _busy(stream: ProbeStream) -> tuple[BusyProcess, ...]:

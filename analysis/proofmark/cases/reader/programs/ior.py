@@ -149,7 +149,9 @@ def _items(document: object) -> Iterator[Item]:
     """Yield the rows. IOR 3 nests the results of each repetition, IOR 4 does not."""
     tests = at(document, "tests")
     for test in tests if isinstance(tests, list) else []:
-        parameters = _parameters(test, _command(document))
+        # Hints have commas between them.
+        words = words_of(at(document, "Command line")).replace(",", " ").split()
+        parameters = _parameters(test, words)
         options, given = at(test, "Options"), at(test, "Parameters")
         settings = {}
         if isinstance(options, Mapping) and given is not None:
@@ -191,11 +193,6 @@ def has_requested_rows(request: StartedCommand, builders: Iterable[ReadingBuilde
     for metric in metrics or _UNITS:
         needed |= {(metric, row) for row in range(int(repeats))}
     return needed <= rows
-
-
-def _command(document: object) -> list[str]:
-    """Return the words of the command line. Hints have commas between them."""
-    return words_of(at(document, "Command line")).replace(",", " ").split()
 
 
 def _rows(results: object) -> Iterator[object]:
