@@ -293,7 +293,9 @@ def test_a_program_tells_its_target(
     assert bool(found) is bool(signs)
 
 
-@pytest.mark.parametrize("level", ["-O2", "-O3"])
+@pytest.mark.parametrize(
+    "level", ["-O3", pytest.param("-O2", marks=pytest.mark.rest("the other level"))]
+)
 @pytest.mark.parametrize("arch", environments_with(ROOT / "environments", "spack.yaml"))
 def test_a_program_for_the_target_of_an_environment_is_accepted(
     arch: str, level: str, tmp_path: Path
