@@ -13,16 +13,18 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import chain
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, TextIO
 
 import numpy as np
 
-from proofmark.common.message import SEVERAL, Message, fields_json
+from proofmark.common.grouping import batched
+from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of_nodes
 from proofmark.common.printed_command import SCRIPT, STEP, PrintedCommand, of_run
+from proofmark.common.processes import parallel_map
 from proofmark.judge.additions import Finding, KindResult, Suspect
 from proofmark.judge.baseline import BaselineComparison
 from proofmark.judge.confidence import interval
@@ -42,7 +44,6 @@ from proofmark.judge.references.judgement import Judgement as Judgement
 from proofmark.judge.results import WORDS as WORDS
 from proofmark.judge.results import Result as Result
 from proofmark.judge.results import Results as Results
-from proofmark.judge.results import judgement_json, reason_of
 from proofmark.judge.results import result_json as result_json
 from proofmark.judge.stated_parts import NominalHardware
 from proofmark.plan.step import StepInstance
@@ -338,13 +339,14 @@ class NodeFault:
 SINGLE_RUN = "single run"
 """Label of a figure that was measured once."""
 _MARK = f"@{secrets.token_hex(8)}@"  # random: in no name and in no output
-_OF_RESULT = (
-    *("step", "attempt", "node", "value", "repeat", "reason", "values", "single_run", "degraded"),
-    *("interval", "confidence", "verdict", "reason_code", "reason_fields", "references"),
-)
-"""The keys of `result_json` that differ between plain results of one measurand, in order."""
-_OF_JUDGEMENT = ("reason", "value", "ratio", "ratios", "visible")
-"""The keys of `judgement_json` that differ between nodes, in order."""
+_OF_RESULT = ("step", "attempt", "node", "value", "repeat", "values", "interval")
+"""The keys of `result_json` that differ between plain results with one pattern, in order."""
+_OF_JUDGEMENT = ("value", "ratio", "ratios", "visible")
+"""The keys of `judgement_json` that differ between nodes with one reason, in order."""
+_AT_ONCE = 4000
+"""The results that a process writes at a time."""
+_PATTERNS = 4096
+"""The patterns in memory, at most."""
 
 
 def write_verdict(file: TextIO, verdict: Verdict, *, all_figures: bool = True) -> None:
@@ -359,93 +361,77 @@ def write_verdict(file: TextIO, verdict: Verdict, *, all_figures: bool = True) -
         left = results.without_finding
     head = verdict.head(unlisted=int(left.sum()))
     file.write(json.dumps(head, indent=1, default=str).removesuffix("\n}") + ',\n "results": [')
-    between = "\n  "
-    lines, plain = PlainLines(results), results.plain
-    for figure in np.flatnonzero(~left).tolist():
-        line = (plain[figure] and lines.line(figure)) or json.dumps(result_json(results[figure]))
-        file.write(f"{between}{line}")
-        between = ",\n  "
+    between, lines = "\n  ", PlainLines(results)
+    for written in parallel_map(lines.of, batched(np.flatnonzero(~left).tolist(), _AT_ONCE)):
+        file.write(f"{between}{written}")
+        between = _BETWEEN
     file.write("\n ]\n}\n")
 
 
+_BETWEEN = ",\n  "
+
+
 class PlainLines:
-    """The lines of plain results (`Results.plain`), from patterns that like results share."""
+    """The lines of results. Plain ones (`Results.plain`) are made from patterns that many share."""
 
     def __init__(self, results: Results) -> None:
         aggregates = results.aggregates
-        self._results, self._records = results, aggregates.records
-        self._nodes = [quoted(node) for node in aggregates.records.nodes]
+        self._results, self._executions = results, aggregates.records.executions
         # An item of a memoryview is a Python number. A list of all of them takes more memory.
         self._values = aggregates.records.value[aggregates.order].data
-        self._executions = aggregates.records.execution[aggregates.order[aggregates.first]].data
+        self._execution = aggregates.records.execution[aggregates.order[aggregates.first]].data
         self._places, self._counts = aggregates.first.data, aggregates.count.data
-        self._node, self._measurand = aggregates.node.data, aggregates.measurand.data
-        self._medians, self._verdicts = aggregates.median.data, results.verdict.data
+        self._measurand, self._medians = aggregates.measurand.data, aggregates.median.data
+        self._plain, self._verdicts = results.plain.data, results.verdict.data
         self._patterns: dict[object, str] = {}
 
-    def line(self, figure: int) -> str:
-        """Return the line of a result; "" if it has a value that is not finite."""
+    def of(self, figures: Iterable[int]) -> str:
+        """Return the lines of results."""
+        return _BETWEEN.join(
+            (self._plain[each] and self._line(each)) or json.dumps(result_json(self._results[each]))
+            for each in figures
+        )
+
+    def _line(self, figure: int) -> str:
+        """Return the line of a plain result; "" if it has a value that is not finite."""
         results, first, median = self._results, self._places[figure], self._medians[figure]
         values = self._values[first : first + self._counts[figure]].tolist()
         if not math.isfinite(median + sum(values)):
             return ""
-        measurand = self._measurand[figure]
-        if measurand not in self._patterns:
-            self._patterns[measurand] = _pattern(result_json(results[figure]), _OF_RESULT)
-        execution = self._records.executions[self._executions[figure]]
-        verdict, judgements = WORDS[self._verdicts[figure]], results.references(figure)
-        bounds, reason = interval(values), reason_of(verdict, judgements)
-        return self._patterns[measurand] % (
+        execution = self._executions[self._execution[figure]]
+        judgements, bounds = results.references(figure), interval(values)
+        fewer = results.degraded.get(execution.step)
+        key: list[object] = [self._measurand[figure], self._verdicts[figure], len(values), fewer]
+        numbers: list[str] = []
+        for of in judgements:
+            code, limits = of.reason.main_code, (of.at_least, of.at_most)
+            key.append((of.kind, of.source, of.outcome, of.reason, code, limits))
+            ratios = json.dumps(of.ratios) if of.ratios else "[]"
+            numbers += _number(of.value), _number(of.ratio), ratios, _number(of.visible)
+        if (shared := tuple(key)) not in self._patterns:
+            if len(self._patterns) == _PATTERNS:
+                self._patterns.clear()
+            self._patterns[shared] = _pattern(result_json(results[figure]))
+        return self._patterns[shared] % (
             quoted(execution.step),
             execution.attempt,
-            self._nodes[self._node[figure]],
+            quoted(results.aggregates.node_of(figure)),
             median,
             execution.repeat,
-            quoted(reason),
             values,
-            "true" if len(values) == 1 else "false",
-            quoted(results.degraded.get(execution.step, "")),
             f"[{bounds.low}, {bounds.high}]" if bounds else "null",
-            bounds.confidence if bounds else "null",
-            quoted(verdict),
-            quoted(reason.main_code),
-            _fields(reason),
-            f"[{', '.join(map(self._judgement, judgements))}]",
-        )
-
-    def _judgement(self, of: Judgement) -> str:
-        key = of.kind, of.source, of.outcome, of.reason.main_code, of.at_least, of.at_most
-        if key not in self._patterns:
-            self._patterns[key] = _pattern(judgement_json(of), _OF_JUDGEMENT)
-        return self._patterns[key] % (
-            quoted(of.reason),
-            _number(of.value),
-            _number(of.ratio),
-            json.dumps(of.ratios) if of.ratios else "[]",
-            _number(of.visible),
+            *numbers,
         )
 
 
-def _pattern(fields: dict[str, Any], differing: Sequence[str]) -> str:
-    """Return `fields` as JSON. The value of each key in `differing` is ``%s``."""
-    assert [name for name in fields if name in differing] == list(differing)
-    marked = json.dumps({**fields, **dict.fromkeys(differing, _MARK)})
-    return marked.replace("%", "%%").replace(f'"{_MARK}"', "%s")
+def _pattern(fields: dict[str, Any]) -> str:
+    """Return a result as JSON. The value of each key that differs is ``%s``."""
+    references = [{**each, **dict.fromkeys(_OF_JUDGEMENT, _MARK)} for each in fields["references"]]
+    marked = {**fields, **dict.fromkeys(_OF_RESULT, _MARK), "references": references}
+    return json.dumps(marked).replace("%", "%%").replace(f'"{_MARK}"', "%s")
 
 
 def _number(value: float | None) -> str:
     if value is None:
         return "null"
     return f"{value}" if math.isfinite(value) else json.dumps(value)
-
-
-def _fields(message: Message) -> str:
-    if message.code != SEVERAL:
-        return json.dumps(fields_json(message))
-    return f'{{"parts": [{", ".join(_stored(part.code, part) for part in message.parts)}]}}'
-
-
-@lru_cache(maxsize=4096)
-def _stored(code: str, message: Message) -> str:
-    """Return a message with the code `code` as JSON. Equal messages differ at most in the code."""
-    return json.dumps(message.stored())

@@ -22,6 +22,7 @@ from tests.unit.records.test_binding import make_plan_of
 from proofmark.common.files import read_json
 from proofmark.common.message import NOTHING
 from proofmark.common.processes import parallel_map
+from proofmark.judge import verdict as verdicts
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import WORDS, Verdict, result_json, write_verdict
 from proofmark.plan.plan import Step
@@ -125,7 +126,13 @@ def test_lazily_made_results_agree_with_the_counts(tmp_path: Path) -> None:
     assert list(verdict.about(lambda record: record.metric == "none")) == []
 
 
-def test_result_lines_from_a_template_equal_lines_made_one_by_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("at_once", "patterns"), [(4000, 4096), (7, 1)])
+def test_result_lines_from_a_template_equal_lines_made_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int, patterns: int
+) -> None:
+    """Several processes that write, and a full table of patterns, give the same."""
+    monkeypatch.setattr(verdicts, "_AT_ONCE", at_once)
+    monkeypatch.setattr(verdicts, "_PATTERNS", patterns)
     _, _, verdict = judged(tmp_path)
     assert verdict.results.plain.sum() > 20
     text = StringIO()

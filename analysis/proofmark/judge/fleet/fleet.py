@@ -236,9 +236,13 @@ class Fleet:
         place = int(self.of[result])
         if place < 0:
             return None
-        value = float(self.median[result])
-        judged = _judgement(self.figures[place], value, spiked=result in self.spiked)
-        return judged.open() if result in self.again else judged
+        value, (spiked, again) = float(self.median[result]), self._measured_again
+        judged = _judgement(self.figures[place], value, spiked=result in spiked)
+        return judged.open() if result in again else judged
+
+    @cached_property
+    def _measured_again(self) -> tuple[frozenset[int], frozenset[int]]:
+        return frozenset(self.spiked.tolist()), frozenset(self.again.tolist())
 
     def noise(self, result: int) -> tuple[float, float] | None:
         """Return the noise of the like nodes of a result, and its degrees of freedom.
