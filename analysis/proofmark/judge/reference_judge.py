@@ -112,20 +112,18 @@ def judge_by_references(
                 material=material,
                 once=_once(figure, fleet, baseline) or assumed,
             )
-            every = figures.by_execution(figure)
+            every, alone = partial(figures.by_execution, figure), figures.alone(figure)
             judged: dict[CaseReference, Judgement] = {}
             for each in chosen:
                 of = comparison, compared_figure, each.reference
                 clear = clear_miss(each, material)
-                if terms:
-                    compared: Callable[[], Judgement] = partial(_judge_item, *of)
-                    judgement = terms.judge(record, each.reference, compared)
-                    judgement = _shown(judgement, figures.alone(figure), clear, every)
-                else:
-                    judgement = _shown(_judge_item(*of), figures.alone(figure), clear, every)
-                    if figures.run_again[figure] or slow_ratios(judgement, values, clear):
-                        again = partial(_judge_some, *of, clear)
-                        judgement = judge_executions(figures, figure, judgement, again, clear)
+                compared = partial(_judge_item, *of)
+                judgement = terms.judge(record, each.reference, compared) if terms else compared()
+                judgement = _shown(judgement, alone, clear, every)
+                again = figures.run_again[figure] or slow_ratios(judgement, values, clear)
+                if again and not terms:
+                    some = partial(_judge_some, *of, clear)
+                    judgement = judge_executions(figures, figure, judgement, some, clear)
                 if doubt := evidence.doubts.get((record.case, record.metric)):
                     judgement = _in_doubt(judgement, doubt, *of)
                 # No source knows the hardware: there is nothing to compare with, nor to say.
@@ -144,7 +142,9 @@ def judge_by_references(
     return answers
 
 
-def _shown(judged: Judgement, alone: bool, clear: float, measured: Measured) -> Judgement:
+def _shown(
+    judged: Judgement, alone: bool, clear: float, measured: Callable[[], Measured]
+) -> Judgement:
     """Return `judged`; a miss that the undisturbed executions do not show is UNJUDGED.
 
     An item of the best or worst repeat is about one repeat (`clear` is infinite). One execution of
@@ -158,7 +158,7 @@ def _shown(judged: Judgement, alone: bool, clear: float, measured: Measured) -> 
     limit = low if below else high
     if limit is None or not judged.bounds.missed_by(ratio):
         return judged  # the scatter of the repeats fails
-    ratios = judged.ratios or [each / value for each in of_undisturbed(measured).values()]
+    ratios = judged.ratios or [each / value for each in of_undisturbed(measured()).values()]
     if not alone and len(ratios) == 1:
         return judged
     return judged if repeats_agree(ratios, limit, limit, below=below) else judged.open()
@@ -208,7 +208,7 @@ def _judge_some(
     repeats = {about.repeat: value for about, value in measured} if figure.repeats else {}
     some = replace(figure, value=median(values), values=values, repeats=repeats)
     alone = len(hosts_of(figure.record.node)) == 1
-    return _shown(_judge_item(comparison, some, reference), alone, clear, measured)
+    return _shown(_judge_item(comparison, some, reference), alone, clear, lambda: measured)
 
 
 MIN_SHARE_OF_MISSES = 1 / 3

@@ -93,7 +93,7 @@ def levels_of(
     if np.ptp(clipped) <= max(LEAST_DROP * float(clipped.min()), resolution(values)):
         return Levels()
     logs = np.log(clipped)
-    facts, numbers = [*_facts(names, places)], [*_facts(names, _numbers(names))]
+    facts, numbers = [*_facts(names, places)], [*_facts(names, _numbers(tuple(names)))]
     level /= 1 + 2 * (len(facts) + len(numbers))
     ranks = pl.Series(values).rank().to_numpy()  # equal values share one
     nodes = _Nodes(names, values, unit, logs - logs.mean(), ranks - ranks.mean())
@@ -165,7 +165,7 @@ class _Nodes:
         from scipy.special import stdtr
 
         count = len(self.names)
-        in_order = sorted(range(count), key=lambda place: by_number(self.names[place]))
+        in_order = _in_order(tuple(self.names))
         fact, of_nodes = within[0], within[1] or [""] * count
         parts = [[*part] for _, part in groupby(in_order, key=lambda place: of_nodes[place])]
         if len(parts) > len({*of_nodes}) or count < LEAST_NODES * len(parts):
@@ -226,9 +226,11 @@ def facts_of(names: Sequence[str], places: Places) -> Iterator[tuple[str, list[s
     known = [[places.get(host, {}) for host in hosts_of(name)] for name in names]
     single = all(len(each) == 1 for each in known)
     for fact in dict.fromkeys(chain.from_iterable(chain.from_iterable(known))):
-        values = [[place.get(fact, "") for place in each] for each in known]
-        shared = ("same" if len({*each}) == 1 else "different" for each in values)
-        yield fact, [value for (value,) in values] if single else list(shared)
+        if single:
+            yield fact, [place.get(fact, "") for (place,) in known]
+            continue
+        kinds = (len({place.get(fact, "") for place in each}) for each in known)
+        yield fact, ["same" if count == 1 else "different" for count in kinds]
 
 
 def _facts(names: Sequence[str], places: Places) -> Iterator[Fact]:
@@ -238,7 +240,14 @@ def _facts(names: Sequence[str], places: Places) -> Iterator[Fact]:
             yield fact, values
 
 
-def _numbers(names: Sequence[str]) -> dict[str, dict[str, str]]:
+@lru_cache(maxsize=4)  # the figures of a case have the same nodes
+def _in_order(names: tuple[str, ...]) -> list[int]:
+    """Return the places of `names` in the order of their numbers."""
+    return sorted(range(len(names)), key=lambda place: by_number(names[place]))
+
+
+@lru_cache(maxsize=4)
+def _numbers(names: tuple[str, ...]) -> dict[str, dict[str, str]]:
     """Return the numbers in each name; without the last one, of which the position is a fact."""
     found: dict[str, dict[str, str]] = {}
     for name in names:
