@@ -46,7 +46,7 @@ def codes(verdict: Verdict) -> set[str]:
     opened = [*chain(*(limit.not_evaluated for limit in verdict.limits))]
     faults = [fault.reason for fault in verdict.faults]
     for message in (*faults, *verdict.required, *failed, *opened):
-        found.update(message.codes())
+        found.update(message.codes)
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from proofmark.common.message_table import template
@@ -80,9 +80,10 @@ class Message(str):
                 if isinstance(each, Message):
                     yield from each.nested()
 
-    def codes(self) -> Iterator[str]:
-        """Yield the code of the message, and those of all messages in it."""
-        return (each.code for each in self.nested())
+    @cached_property
+    def codes(self) -> tuple[str, ...]:
+        """The code of the message, and those of all messages in it."""
+        return tuple(each.code for each in self.nested())
 
     @property
     def names_node(self) -> bool:

@@ -125,7 +125,7 @@ NOT_BY_RERUN = frozenset(
 
 def invalid_cause(reason: Message) -> InvalidCause:
     """Return the cause of a figure that is INVALID for `reason`."""
-    codes = set(reason.codes())
+    codes = set(reason.codes)
     return next((cause for cause, known in CODES.items() if codes & known), InvalidCause.OTHER)
 
 

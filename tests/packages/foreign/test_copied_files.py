@@ -37,7 +37,7 @@ def verdict_of(folder: Path, texts: list[str]) -> Verdict:
 @pytest.mark.parametrize("nodes", [2, 3, 6, 20])
 def test_one_file_of_several_nodes_is_named(tmp_path: Path, nodes: int) -> None:
     verdict = verdict_of(tmp_path, nodes * [hpl(TIMES.format(START, END))])
-    named = {fault.node for fault in verdict.faults if "same-file" in fault.reason.codes()}
+    named = {fault.node for fault in verdict.faults if "same-file" in fault.reason.codes}
     assert len(named) == nodes
     assert verdict.exit_code() == 1
 
@@ -51,7 +51,7 @@ def test_two_edited_copies_among_sound_files_are_named(tmp_path: Path, others: i
     copied = hpl(TIMES.format(START, END))
     edited = copied.replace("HPLinpack 2.3", "HPLinpack 2.3 ").replace("Wall", "wall")
     verdict = verdict_of(tmp_path, [*texts, f"# host node{others}\n{copied}", f"# on x\n{edited}"])
-    named = {fault.node for fault in verdict.faults if "same-file" in fault.reason.codes()}
+    named = {fault.node for fault in verdict.faults if "same-file" in fault.reason.codes}
     assert named == {f"node{others:03d}", f"node{others + 1:03d}"}
 
 
@@ -59,7 +59,7 @@ def test_files_of_other_times_are_not_named(tmp_path: Path) -> None:
     """The control."""
     texts = [hpl(TIMES.format(START, END.replace("09", f"{at:02d}"))) for at in range(20, 26)]
     verdict = verdict_of(tmp_path, texts)
-    assert not {fault.node for fault in verdict.faults if "same-file" in fault.reason.codes()}
+    assert not {fault.node for fault in verdict.faults if "same-file" in fault.reason.codes}
 
 
 def test_equal_files_without_times_prove_nothing(tmp_path: Path) -> None:

@@ -118,5 +118,5 @@ def test_an_altered_file_of_a_vendor_is_named_by_the_verdict(tmp_path: Path) -> 
     request = AdoptionRequest(folder, {})
     run, _ = adopt_folder(tmp_path / "runs", request, load_benchmarks(BENCHMARKS))
     verdict = judge_run(run)
-    found = {each.node for each in verdict.faults if "edited-copy" in each.reason.codes()}
+    found = {each.node for each in verdict.faults if "edited-copy" in each.reason.codes}
     assert found == {"node002", "node005"}

@@ -88,7 +88,7 @@ def test_several_messages_are_joined_once_and_keep_their_codes() -> None:
     assert several == f"{KILLED}; {TIMED_OUT}"
     assert list(several.parts) == [KILLED, TIMED_OUT]
     assert several.main_code == "killed"
-    assert [*several.codes()] == ["several", "killed", "timed-out"]
+    assert [*several.codes] == ["several", "killed", "timed-out"]
     assert joined([KILLED, NOTHING]) is KILLED
     assert joined([]) is NOTHING
 
@@ -122,7 +122,7 @@ def test_a_model_stores_a_message_with_its_codes() -> None:
     stored = _Stored(why=several).model_dump_json()
     assert json.loads(stored)["why"]["code"] == "several"
     again = _Stored.model_validate_json(stored).why
-    assert (again, [*again.codes()]) == (several, [*several.codes()])
+    assert (again, [*again.codes]) == (several, [*several.codes])
     assert _Stored(why=again).model_dump_json() == stored
 
 

@@ -85,7 +85,7 @@ def test_what_is_foreseen_is_what_the_verdict_says_later(
     verdict = judge_run(run)
     required = [each for each in verdict.required if each.code == "required-open"]
     assert bool(required) == (bool(code) and not limits)
-    said = [code for message in verdict.unmet for code in message.codes()]
+    said = [code for message in verdict.unmet for code in message.codes]
     assert ("fact-hidden" in said) == (code == "fact-hidden")
     open_limits = [each for each in verdict.limits if each.of_contract and each.outcome != "PASS"]
     assert len(open_limits) == sum(each.kind == "limit" for each in foreseen(kit, site))

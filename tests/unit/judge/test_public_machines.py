@@ -156,7 +156,7 @@ def test_a_program_that_is_not_that_of_the_source_stays_unjudged(
 ) -> None:
     found = judged(machine, share, program)
     assert found.outcome == "UNJUDGED"
-    assert code in found.reason.codes()
+    assert code in found.reason.codes
 
 
 def test_the_limit_of_a_gold_6148_is_near_its_value() -> None:

@@ -265,9 +265,9 @@ class TestKinds:
         assert found.outcome == outcomes[("contract", "expected", "floor").index(kind)]
         assert (found.kind, found.ratio, found.visible) == (kind, value / 100, None)
         code = "least-met" if value >= 90 else "least-missed"
-        assert code in found.reason.codes()
+        assert code in found.reason.codes
         only = kind == "floor" and value >= 90 and origin != "predicted"
-        assert ("floor-met" in found.reason.codes()) is only
+        assert ("floor-met" in found.reason.codes) is only
 
     @pytest.mark.parametrize(("kind", "outcome"), [("floor", "UNJUDGED"), ("contract", "PASS")])
     def test_a_floor_makes_no_pass_however_quiet_the_repeats_are(

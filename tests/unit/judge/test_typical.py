@@ -134,7 +134,7 @@ class TestValue:
     def test_a_missing_fact_of_the_peak_is_the_reason(self, node: NodeFacts) -> None:
         blind = node.model_copy(update={"dimms": ()})
         found = typical_value("typical_triad", Setting([blind]), ALL_CORES)
-        assert isinstance(found, Message) and "fact-unknown" in found.codes()
+        assert isinstance(found, Message) and "fact-unknown" in found.codes
 
     def test_the_rated_hardware_replaces_that_of_the_probe(self, node: NodeFacts) -> None:
         stated = StatedNode(clock_hz=1e9, flop_per_cycle=16)
@@ -482,7 +482,7 @@ def test_an_ethernet_port_that_meets_its_value_is_pass_with_tcp_or_without(
     comparison = Comparison(figures([]), {"n1": other, "n2": other}, node=stated)
     found = comparison.judge(Figure(of, share * value.value), wanted)
     assert found.outcome == outcome
-    assert ("condition-tcp" in found.reason.codes()) == (outcome == "UNJUDGED")
+    assert ("condition-tcp" in found.reason.codes) == (outcome == "UNJUDGED")
 
 
 class TestSlingshot:
@@ -521,7 +521,7 @@ class TestSlingshot:
         self, node: NodeFacts, about: dict[str, Any]
     ) -> None:
         found = typical_value("typical_bandwidth", Setting([self._node(node, **about)]), {})
-        assert isinstance(found, Message) and "fact-unknown" in found.codes()
+        assert isinstance(found, Message) and "fact-unknown" in found.codes
 
 
 class TestBuilds:

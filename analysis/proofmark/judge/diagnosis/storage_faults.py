@@ -48,7 +48,7 @@ class FileSystemFault:
     def likely(self) -> Message:
         """The likely cause."""
         one = len(self.nodes) == 1
-        if "files-full" in self.problem.codes():
+        if "files-full" in self.problem.codes:
             return Message("cause-space")
         if self.others:
             return Message("cause-client" if one else "cause-clients")

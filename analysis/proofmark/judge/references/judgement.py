@@ -139,7 +139,7 @@ class Judgement:
     @property
     def is_open(self) -> bool:
         """Whether it misses a limit, and the repeats of the figure do not show it."""
-        return self.outcome == "UNJUDGED" and AGAIN in self.reason.codes()
+        return self.outcome == "UNJUDGED" and AGAIN in self.reason.codes
 
     def open(self) -> Judgement:
         """Return a miss as UNJUDGED, because the repeats of the figure do not show it."""

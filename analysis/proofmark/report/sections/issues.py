@@ -326,7 +326,7 @@ def _disturbed_executions(run_data: RunData) -> Iterator[Block]:
     for each in executions:
         if reason := each.disturbed or each.unsteady:
             case = cases.get(each.step, StepInstance.parse(each.step).step)
-            groups.setdefault((case, *reason.codes()), []).append(each)
+            groups.setdefault((case, *reason.codes), []).append(each)
     if not groups:
         return
     emulated = run_data.site.partition.origin == EMULATED
