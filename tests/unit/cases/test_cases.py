@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.fixtures.kit import FAKE, Kit, make_kit
+from tests.fixtures.kit import FAKE, Kit
 from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 
@@ -18,11 +18,6 @@ from proofmark.common.errors import BadInput
 from proofmark.common.expressions import render
 
 SOURCE: dict[str, Any] = {"metric": "rate", "kind": "floor", "source": "s", "at_least": 0.5}
-
-
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path)
 
 
 def refusal(kit: Kit) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.fixtures.finished import written_verdict
 from tests.fixtures.hogs import DISTURB
-from tests.fixtures.kit import OUTPUT, Kit, execution, make_kit, steps_of, until
+from tests.fixtures.kit import OUTPUT, Kit, execution, steps_of, until
 from tests.forks import tool
 from tests.processes import running
 
@@ -28,11 +28,6 @@ from proofmark.runs.step_state import GAVE_UP, RUNNING, Repeat, disturbing, repe
 
 GO = 'until [ "${BINDING##*/unfinished-1/}" = binding ] || [ -e "$GO" ]; do sleep 0.02; done'
 """The first execution ends at once. Each later one waits for the test."""
-
-
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path)
 
 
 def staged(kit: Kit, program: str = "", **case: Any) -> Run:

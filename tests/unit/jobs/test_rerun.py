@@ -15,7 +15,6 @@ from tests.fixtures.kit import (
     Kit,
     execution,
     left_behind,
-    make_kit,
     snapshot,
     steps_of,
     until,
@@ -31,11 +30,6 @@ from proofmark.report.run_data import gather
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.run import Run
 from proofmark.runs.state import lock
-
-
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path)
 
 
 @pytest.fixture

@@ -22,11 +22,6 @@ from proofmark.runs import start as runs
 from proofmark.runs.run import Run, leave_out, open_run
 
 
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path)
-
-
 def script(kit: Kit, provided: dict[str, Any] | None = None, **case: Any) -> str:
     kit.case(**{"sweep": {"size": 1}, **case})
     (step,) = kit.plan().steps()

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.fixtures.finished import write_execution
-from tests.fixtures.kit import Kit, make_kit, steps_of
+from tests.fixtures.kit import Kit, steps_of
 
 from proofmark.common.errors import BadInput
 from proofmark.jobs import watch as watch_module
@@ -99,11 +99,6 @@ class Scripted:
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
         return self.conditions
-
-
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path)
 
 
 def watch(

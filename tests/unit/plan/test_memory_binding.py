@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from tests.fixtures.kit import Kit, make_kit
+from tests.fixtures.kit import Kit
 
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.step import Step
@@ -16,11 +14,6 @@ from proofmark.site.node.topology import Topology
 
 TWO_SOCKETS = "pack:2 [numa(memory=4GiB)] core:2 pu:1"
 WITH_MCDRAM = "pack:2 [numa(memory=4GiB)] [numa(memory=1GiB)] core:2 pu:1"
-
-
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path)
 
 
 def step_on(kit: Kit, notation: str, memory: str = "ddr") -> Step:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from tests.fixtures.kit import Kit, contract_of, examples, item, make_kit
+from tests.fixtures.kit import Kit, contract_of, examples, item
 from tests.unit.judge.test_accepting import plan_of as plan_of_skl
 
 from proofmark.cases.case import SuiteUse
@@ -41,11 +41,6 @@ def plan_of(kit: Kit, site: Site, **use: Any) -> Plan:
     suite = {"scope": "each-pair", "pairs": "rounds", "sweep": {"size": 1, "nodes": 2}, **use}
     kit.case(suites={"quick": suite})
     return kit.plan(site=site)
-
-
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path)
 
 
 def distance(site: Site, step: Step) -> set[str]:

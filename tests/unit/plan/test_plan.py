@@ -23,11 +23,6 @@ LIMIT: dict[str, Any] = {
 }
 
 
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path)
-
-
 def steps(kit: Kit, **changes: Any) -> list[Step]:
     kit.case(**changes)
     return list(kit.plan().steps())

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from tests.fixtures.kit import SYMBOLS, Kit, make_kit, topology
+from tests.fixtures.kit import SYMBOLS, Kit, topology
 from tests.folders import ROOT
 
 from proofmark.cli.main import main
@@ -13,11 +11,6 @@ from proofmark.common.errors import BadInput
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.site.machines import Machine
-
-
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path)
 
 
 def planned(kit: Kit, repeats: int | None) -> Plan:

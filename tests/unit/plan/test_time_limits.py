@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.fixtures.kit import Kit, make_kit
+from tests.fixtures.kit import Kit
 from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from tests.folders import ROOT
 from tests.unit.plan.test_papers import plan
@@ -24,11 +24,6 @@ from proofmark.site.fabric import UNKNOWN_LINK, Fabric
 from proofmark.site.hardware_limits import LANES, LaneLimit, lanes
 from proofmark.site.inventory import Site
 from proofmark.site.machines import machines_of
-
-
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path)
 
 
 def with_queue(site: Site, **queue: Any) -> Site:

@@ -58,11 +58,6 @@ SECOND = '{"rank": 1, "host": "n2", "cpus": "1"}'
 BOTH = ("n1", "n2")
 
 
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path)
-
-
 def carried_out(kit: Kit) -> Sequence[Record]:
     run = kit.run()
     execute(run, "none", lambda line: None)

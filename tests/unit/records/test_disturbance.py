@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.finished import judged, seal
-from tests.fixtures.kit import LIMIT, Kit, execution, make_kit, steps_of
+from tests.fixtures.kit import LIMIT, Kit, execution, steps_of
 from tests.fixtures.messages import disturbed, said
 from tests.unit.judge.test_verdict import record
 
@@ -42,11 +41,6 @@ echo "size $1"; echo "rate $rate"; echo END
 STEADY = Undisturbed(metric="rate")
 
 HALVED = "disturbed: rate changed from 100 to 50 within the repeat, by 50%, more than 20%"
-
-
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path)
 
 
 def measured(kit: Kit, rates: Sequence[float], **case: Any) -> Run:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.fixtures.finished import reports_of
-from tests.fixtures.kit import Kit, execution, make_kit, steps_of
+from tests.fixtures.kit import Kit, execution, steps_of
 from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 from tests.processes import namespace
@@ -152,11 +152,6 @@ def records(kit: Kit, run: Run, at: Site) -> dict[int, Record]:
 
 def case(kit: Kit, sizes: Sequence[int], **changes: Any) -> None:
     kit.case(sweep={"size": list(sizes), "nodes": 2}, network_bytes=LEAST, **changes)
-
-
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path)
 
 
 def mover(kit: Kit, pair: Pair, count: int = BYTES) -> None:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.finished import judged, seal
 from tests.fixtures.hogs import DISTURB, SAMPLED, SPIN, hogs
-from tests.fixtures.kit import LIMIT, OUTPUT, Kit, execution, left_behind, make_kit, steps_of, until
+from tests.fixtures.kit import LIMIT, OUTPUT, Kit, execution, left_behind, steps_of, until
 from tests.folders import ROOT
 from tests.processes import running
 
@@ -107,11 +107,6 @@ def sampled_s(step: Path) -> float:
 def executions(run: Run) -> list[str]:
     (step,) = steps_of(run)
     return sorted(path.name for path in step.iterdir() if path.is_dir())
-
-
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path)
 
 
 class TestHogs:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.fixtures.finished import seal, written_verdict
-from tests.fixtures.kit import Kit, end, execution, make_kit, steps_of
+from tests.fixtures.kit import Kit, end, execution, steps_of
 from tests.unit.common.test_files import special
 from tests.unit.records.test_records import HOST, write
 
@@ -45,11 +45,6 @@ def limited(seconds: int = 120) -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, previous)
-
-
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path)
 
 
 @pytest.fixture

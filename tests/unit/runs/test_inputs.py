@@ -27,11 +27,6 @@ INPUTS = (
 
 
 @pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path)
-
-
-@pytest.fixture
 def run(kit: Kit) -> Run:
     made = kit.run()
     add_input(made.folder, made.files.software)

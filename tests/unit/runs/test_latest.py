@@ -8,18 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.fixtures.kit import Kit, make_kit
+from tests.fixtures.kit import Kit
 from tests.folders import let_all_enter
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.runs.run import LATEST, Run, followed, is_reserved, newest_run, point
 from proofmark.runs.start import RunInputs, start_or_continue
-
-
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path)
 
 
 def started(kit: Kit, name: str, site: str, link: str = LATEST) -> Run:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.finished import write_execution
-from tests.fixtures.kit import Kit, execution, make_kit, snapshot, steps_of
+from tests.fixtures.kit import Kit, execution, snapshot, steps_of
 
 from proofmark.common.errors import BadInput
 from proofmark.common.files import write_atomic
@@ -21,11 +21,6 @@ from proofmark.runs.identity import FORMAT, identity_of, write_identity
 from proofmark.runs.run import Run, benchmarks_of, open_run, site_of
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.runs.state import made
-
-
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path)
 
 
 def begin(kit: Kit, run_id: str | None = None, fresh: bool = False) -> tuple[Run, bool]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 from tests.fixtures.controllers import sound_controller
-from tests.fixtures.kit import Kit, make_kit, write_contract
+from tests.fixtures.kit import Kit, write_contract
 from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from tests.folders import ROOT
 
@@ -132,11 +132,6 @@ def test_memory_of_a_kind_is_local_to_the_cores_in_use() -> None:
     assert [each.os_index for each in layouts.memory("ddr", spread, "here")] == [0, 1]
     with pytest.raises(BadInput, match="memory mcdram: found none in the node; accepted: ddr"):
         layouts.memory("mcdram", close, "here")
-
-
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path)
 
 
 def machine(kit: Kit) -> Machine:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from tests.fixtures.finished import judged
-from tests.fixtures.kit import Kit, make_kit
+from tests.fixtures.kit import Kit
 from tests.fixtures.pages import plain
 from tests.fixtures.report_run import page_of
 from tests.folders import ROOT
@@ -21,11 +19,6 @@ from proofmark.report.sections.signed_sheets import exceptions
 from proofmark.site.file_systems import Mount, Scratch, kinds
 from proofmark.site.firmware import Firmware
 from proofmark.site.partition import tried, untried
-
-
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path)
 
 
 def test_the_rows_name_back_ends_and_what_ran_them() -> None:

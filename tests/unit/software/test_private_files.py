@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.fixtures.kit import Kit, make_kit
+from tests.fixtures.kit import Kit
 from tests.folders import let_all_enter
 
 from proofmark.common.files import replacing, write_atomic, write_private
@@ -20,11 +20,6 @@ NOBODY = 65534
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
-
-
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path)
 
 
 @pytest.fixture(autouse=True)
