@@ -126,12 +126,15 @@ fresh() {
     grep -qF "$root/.venv" .venv/pyvenv.cfg 2>/dev/null # a moved checkout has a broken venv
 }
 
-# Install the locks "$@" into .venv, each with its stamp.
+# Install the first lock, which has all packages of the others, into .venv; write the stamps of all.
+# pip would compile the modules with one processor.
 install_locks() {
+    echo "installing requirements/$1.txt into .venv"
+    .venv/bin/python -m pip install -qq --no-input --disable-pip-version-check \
+        --no-compile --require-hashes --no-deps -r "requirements/$1.txt"
+    # A package may have files that are templates of modules, and no modules.
+    .venv/bin/python -m compileall -qq -j 0 .venv/lib || true
     for lock; do
-        echo "installing requirements/$lock.txt into .venv"
-        .venv/bin/python -m pip install -qq --no-input --disable-pip-version-check \
-            --require-hashes --no-deps -r "requirements/$lock.txt"
         sha256sum "requirements/$lock.txt" >".venv/$lock.sha256"
     done
 }
@@ -146,10 +149,13 @@ update_venv() {
             exit 1
         }
         "$python" -m venv .venv
-        install_locks run
+        [ "$kind" = dev ] || install_locks run
     fi
-    # dev.txt contains all packages of rehearsal.txt.
-    [ "$kind" = run ] || [ "$kind" = spack ] || fresh dev || fresh "$kind" || install_locks "$kind"
+    # dev.txt contains all packages of run.txt and of rehearsal.txt.
+    case $kind in
+    dev) fresh dev || install_locks dev run ;;
+    rehearsal) fresh dev || fresh rehearsal || install_locks rehearsal ;;
+    esac
     fresh project || {
         .venv/bin/python -m pip install -qq --no-input --disable-pip-version-check \
             --no-deps --no-build-isolation --no-index -e .
