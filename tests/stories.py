@@ -38,6 +38,7 @@ from tests.folders import PROBES, ROOT
 from tests.reference import archives
 from tests.unit.report.test_disturbed import NODE
 
+from proofmark.common.translation import in_language
 from proofmark.judge.coverage import Degraded, Uncovered
 from proofmark.judge.diagnosis.bad_nodes import Cause, SlowFigure
 from proofmark.judge.diagnosis.storage_faults import SlowTarget
@@ -181,10 +182,11 @@ def fleet(story: Story) -> None:
     story.call("status", run.folder)
     story.call("trend", healthy.folder, run.folder)
     story.call("trend", healthy.folder, run.folder, "--nodes")
-    story.call("report", run.folder, "--language", "ko")
-    story.page(run.products.report)
-    run.products.report.write_text(with_everything(open_newest(run.folder)), encoding="utf-8")
-    story.page(run.products.report)
+    for language in ("en", "ko"):
+        with in_language(language):
+            text = with_everything(open_newest(run.folder))
+        run.products.report.write_text(text, encoding="utf-8")
+        story.page(run.products.report)
 
 
 def with_everything(run: Run) -> str:

@@ -396,6 +396,8 @@ class TestSealedRuns:
     ) -> None:
         self.collected(site, "good")
         (kept,) = site_folder("here").glob("sealed/*.json")
+        evidence = json.loads(kept.read_text(encoding="utf-8"))["evidence"]
+        assert kept.name == f"good-{evidence[:16]}.json"
         kept.write_text("{", encoding="utf-8")
         assert site.judge() == 3
         assert f"{kept}: found " in capsys.readouterr().err

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from proofmark.cases.vocabulary import PRINTED, STEP_FILES
 from proofmark.plan.step import StepInstance
 from proofmark.runs.attempts import last_words
+from proofmark.runs.run import extends
 from proofmark.runs.run_files import (
     TOP_RULES,
     Files,
@@ -80,3 +82,24 @@ def test_the_last_message_of_a_program_keeps_its_end(tmp_path: Path, length: int
     assert last_words(path) == "write: No space left on device"
     path.write_text("====\n\n")
     assert last_words(path) == ""
+
+
+def decided(attempts: int) -> str:
+    """Return the file of a run with one decision."""
+    return json.dumps({"set_aside": {"0001-a": {"attempts": attempts, "reason": "a cable"}}})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "more"),
+    [
+        ("{}", "{}", True),
+        ("{}", decided(1), True),
+        (decided(1), decided(1), True),
+        (decided(1), "{}", False),
+        (decided(1), decided(2), False),
+        ("{}", "{", False),
+        ("{", "{}", False),
+    ],
+)
+def test_decisions_are_only_added(old: str, new: str, more: bool) -> None:
+    assert extends(old.encode(), new.encode()) is more
