@@ -286,6 +286,8 @@ class ExecutionChecks:
     def __init__(self, facts: RunFacts, mode: str, step: Step) -> None:
         self._facts, self._mode, self._step = facts, mode, step
         self._binding_check = BindingCheck(step, facts.partition.host_cpus, facts.names)
+        # The files of one node, and why they are wrong: those of most nodes are the same.
+        self._scratch: tuple[bytes, object, Message] = b"", None, NOTHING
         self._in_order: tuple[Callable[[Executed], Message], ...] = (
             attrgetter("unread"),
             self._script,
@@ -306,7 +308,10 @@ class ExecutionChecks:
         Raises:
             BadInput: an expression of the case cannot be computed.
         """
-        return next((why for check in self._in_order if (why := check(executed))), NOTHING)
+        for check in self._in_order:
+            if why := check(executed):
+                return why
+        return NOTHING
 
     def _script(self, executed: Executed) -> Message:
         """Return that a script is not that of the run: of the step, of its job, or of all jobs."""
@@ -350,7 +355,11 @@ class ExecutionChecks:
             return NOTHING
         mounts = facts.conditions.mounts(step, executed.attempt)
         content = executed.attempt.contents.content(StepFiles.scratch_files.path, MAX_SMALL_BYTES)
-        return scratch_error(step, content, facts.partition, mounts)
+        last, reported, _ = self._scratch
+        if content != last or mounts is not reported:
+            reason = scratch_error(step, content, facts.partition, mounts)
+            self._scratch = content, mounts, reason
+        return self._scratch[2]
 
     def _layout(self, executed: Executed) -> Message:
         layout = self._step.layout

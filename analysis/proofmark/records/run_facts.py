@@ -290,12 +290,12 @@ class Conditions:
         """Return the reason of one node. The executions of one attempt of a job share it."""
         if not execution.job_attempt or any(node.damaged for node in self._reports(host)):
             return joined(self._of_host(step, mode, host, execution))
-        scratch = (step.uses_scratch, step.file_system)
-        of_attempt = execution.job_attempt, execution.boot_id, self._reports_as(host, execution)
-        key = (host, mode, *scratch, *of_attempt)
-        if key not in self._reasons:
-            self._reasons[key] = joined(self._of_host(step, mode, host, execution))
-        return self._reasons[key]
+        of_attempt = execution.job_attempt, execution.boot_id, execution.host
+        key = (host, mode, step.uses_scratch, step.file_system, *of_attempt)
+        known = self._reasons.get(key)
+        if known is None:
+            known = self._reasons[key] = joined(self._of_host(step, mode, host, execution))
+        return known
 
     def _of_host(self, step: Step, mode: str, host: str, execution: Attempt) -> Iterator[Message]:
         nodes = self._reports(host)
@@ -483,9 +483,9 @@ class RunFacts:
             required = not self.emulated
             self.network_check = NetworkCheck(run.files, network, self.names, required=required)
         known = {} if self.emulated else nodes
-        self._ceilings = {
-            host: ceilings_of(node.newest) for host, node in known.items() if node.jobs
-        }
+        equal: dict[Ceilings, Ceilings] = {}
+        found = ((host, ceilings_of(node.newest)) for host, node in known.items() if node.jobs)
+        self._ceilings = {host: equal.setdefault(each, each) for host, each in found}
         self._with_ceilings = HostTable.of(self._ceilings)
         # The nodes of programs that others started were not probed.
         self._others = UNIVERSAL if run.executed else stated_ceilings(counted_node(site))

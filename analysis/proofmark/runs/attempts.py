@@ -212,7 +212,7 @@ class Attempt:
     damage: Message = NOTHING
     ended: float = math.nan
 
-    @property
+    @cached_property
     def start_s(self) -> float:
         """The start in seconds since 1970; NaN if it is not known."""
         return moment_of(self.start).timestamp() if self.start else math.nan
@@ -385,7 +385,7 @@ _SOMETIMES = frozenset(
     }
 )
 """Files of some executions. They are read if they are there."""
-_LINE = re.compile(rb"([0-9a-f]{64}) [ *]([A-Za-z0-9][A-Za-z0-9._-]*)")
+_LINE = re.compile(r"^([0-9a-f]{64}) [ *]([A-Za-z0-9][A-Za-z0-9._-]*)$", re.ASCII | re.MULTILINE)
 
 
 def changed_output(contents: ReadOnce) -> Message:
@@ -396,9 +396,9 @@ def changed_output(contents: ReadOnce) -> Message:
         return Message("digests-missing", file=_DIGESTS)
     except OSError as error:
         return damage(_DIGESTS, error)
-    lines = [_LINE.fullmatch(line) for line in recorded.splitlines()]
-    digests = {line[2].decode(): line[1].decode() for line in lines if line}
-    if None in lines or not digests:
+    lines = _LINE.findall(recorded.decode("latin-1"))
+    digests = {name: digest for digest, name in lines}
+    if len(lines) != len(recorded.splitlines()) or not digests:
         return Message("digests-damaged", file=_DIGESTS)
     if absent := [name for name in _ALWAYS if name not in digests]:
         return Message("digest-missing", file=_DIGESTS, name=absent[0])

@@ -63,7 +63,16 @@ def check(
     Args:
         facts: what is valid for the whole run.
     """
-    for row in _rows(builders) if rules else ():
+    rows = [*builders]
+    printed = {*facts}
+    for each in rows:
+        printed |= {each.metric, *each.parameters, *each.aside}
+    rules = [
+        rule
+        for rule in rules
+        if any({rule.metric, *each.names} <= printed for each in rule.expressions)
+    ]
+    for row in _rows(rows) if rules else ():
         values = {each.metric: each.value for each in row if each.value is not None}
         problems: dict[Message, None] = {}
         for each in row:
@@ -178,8 +187,8 @@ def _contradiction(
 
 def _near(printed: float, rule: Agreement, low: float, high: float) -> bool:
     rounding = rule.rounding + getattr(printed, "half", 0.0)
-    below, above = (rounding + rule.within * abs(each) for each in (low, high))
-    enough, little = low - below <= printed, printed <= high + above
+    enough = low - (rounding + rule.within * abs(low)) <= printed
+    little = printed <= high + (rounding + rule.within * abs(high))
     return (enough or bool(rule.at_most)) and (little or bool(rule.at_least))
 
 
@@ -200,6 +209,9 @@ def _computed(
     """Return the least and the greatest value within `halves`; None if it cannot be computed."""
     try:
         numbers = {name: float(names[name]) for name in expression.names}
+        if not halves:
+            value = expression.compute(numbers)
+            return (value, value) if math.isfinite(value) else None
         if any(abs(numbers[name]) <= half for name, half in halves.items()):
             return None  # 0.00 s is any short time
         found = []

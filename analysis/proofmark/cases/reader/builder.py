@@ -199,6 +199,22 @@ No benchmark that succeeds prints them.
 """
 
 
+_CLEAN: set[str] = set()
+"""Lines of short outputs without such a message: most are the same on thousands of nodes."""
+_MOST_CLEAN, _SHORT = 1 << 13, 1 << 16
+
+
+def has_message(text: str, lines: Iterable[str]) -> bool:
+    """Return whether `text`, an output of a program with these `lines`, has such a message."""
+    new = {*lines} - _CLEAN
+    found = bool(messages_in("\n".join(new)))
+    if len(_CLEAN) > _MOST_CLEAN:
+        _CLEAN.clear()
+    if not found and len(text) <= _SHORT:
+        _CLEAN.update(new)
+    return found
+
+
 def messages_in(text: str) -> list[Message]:
     """Return a problem for each such message in `text`, the output of one run of a program.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
@@ -13,7 +12,6 @@ from proofmark.cases.reader.settings import of_mapping
 from proofmark.cases.reader.values import measured, parameter, shorten
 from proofmark.common.message import Message
 
-_START = re.compile(r"^\{", re.MULTILINE)
 # NaN and Infinity are kept as words, so that they are refused as in printed text.
 _DECODER = json.JSONDecoder(parse_constant=str)
 
@@ -45,8 +43,9 @@ def find_document(text: str, start: int = 0) -> int | None:
 
     Programs print warnings before it.
     """
-    match = _START.search(text, start)
-    return match.start() if match else None
+    if not start and text.startswith("{"):
+        return 0
+    return text.find("\n{", max(0, start - 1)) + 1 or None
 
 
 def first_document(documents: Documents, text: str) -> int | None:

@@ -97,7 +97,7 @@ class OwnRules(StrictModel):
                 raise ValueError(f"keys: {match.pattern!r} has no group {min(missing)!r}")
             _check_known(match.groupindex, {*parameters, "key", "value"}, "keys", kind)
         try:
-            _ = self.reader({}).marks
+            _ = self.reader({}).is_mark
         except re.error as error:
             raise ValueError(f"the patterns cannot be joined to one: {error}") from None
         return self

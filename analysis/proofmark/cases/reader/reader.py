@@ -9,9 +9,15 @@ from functools import cached_property, lru_cache
 from typing import Literal
 
 from proofmark.cases.reader.agreement import Agreement
-from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder, UnreadLines, messages_in
+from proofmark.cases.reader.builder import (
+    ProgramRun,
+    ReadingBuilder,
+    UnreadLines,
+    has_message,
+    messages_in,
+)
 from proofmark.cases.reader.settings import StartedCommand, named, of_command
-from proofmark.cases.reader.table import OpenTable, Table
+from proofmark.cases.reader.table import CACHED, OpenTable, Table
 from proofmark.cases.reader.values import Parameter, shorten
 from proofmark.common.message import NOTHING, Message
 
@@ -31,6 +37,18 @@ def any_of(patterns: Iterable[Pattern]) -> Pattern:
     """Return one pattern of all lines of `patterns`: most lines are excluded by one match."""
     texts = dict.fromkeys(re.sub(r"\(\?P<\w+>", "(?:", each.pattern) for each in patterns)
     return line("|".join(f"(?:{text})" for text in texts) or "(?!)")
+
+
+def matches_of(*patterns: Pattern) -> Callable[[str], tuple[Match, ...]]:
+    """Return a function with the matches of a line, and a cache: headers are alike on all nodes."""
+    anything = any_of(patterns)
+
+    @lru_cache(maxsize=CACHED)
+    def matches(text: str) -> tuple[Match, ...]:
+        found = patterns if anything.fullmatch(text) else ()
+        return tuple(filter(None, (each.fullmatch(text) for each in found)))
+
+    return matches
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -169,11 +187,12 @@ class Reader:
         return self.documents.stated if self.documents else frozenset(self.parameters)
 
     @cached_property
-    def marks(self) -> Pattern:
-        """One pattern of all lines that are read alike in all programs: few lines match it."""
+    def is_mark(self) -> Callable[[str], Match | None]:
+        """A function that matches the lines that are read alike in all programs, with a cache."""
         banner = [each for each in (self.starts, self.closes) if each]
         lines = (*self.opens, *self.facts, *self.reject, *self.require.values())
-        return any_of([*banner, *lines, *self.foreign.values()])
+        marks = any_of([*banner, *lines, *self.foreign.values()])
+        return lru_cache(maxsize=CACHED)(marks.fullmatch)
 
     @cached_property
     def settings_in(self) -> Callable[[str], Mapping[str, Parameter]]:
@@ -181,7 +200,7 @@ class Reader:
 
         The header of a program is the same on thousands of nodes.
         """
-        return lru_cache(maxsize=4096)(self._settings_in)
+        return lru_cache(maxsize=CACHED)(self._settings_in)
 
     def _settings_in(self, text: str) -> Mapping[str, Parameter]:
         found: dict[str, Parameter] = {}
@@ -206,7 +225,7 @@ class Source:
         self.lines = text.split("\n")
         self.place = 0
         self.started = False
-        self.has_messages = bool(messages_in(text))
+        self.has_messages = has_message(text, self.lines)
 
 
 class TextRun(ProgramRun):
@@ -252,12 +271,12 @@ class TextRun(ProgramRun):
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the run, without trailing blanks, up to the first line of the next."""
-        source, begin, is_mark = self._source, self._source.place, self.reader.marks.fullmatch
+        source, begin, is_mark = self._source, self._source.place, self.reader.is_mark
         lines, last = source.lines, len(source.lines) - 1
         while source.place <= last:
             raw = lines[source.place]
             text = raw.rstrip()
-            self._marked = bool(is_mark(text))
+            self._marked = is_mark(text) is not None
             if source.place == last:
                 self.cut = raw
             elif self._marked and (source.place > begin or not begin) and self._is_next(text):
@@ -350,9 +369,9 @@ class TextRun(ProgramRun):
         self.benchmark = groups.get("benchmark") or self.benchmark
         self.sticky |= self.typed(groups, self.problems)
 
-    def contexts(self, text: str, patterns: Iterable[Pattern]) -> None:
-        """Read a line that several patterns may match; see `context`."""
-        for match in filter(None, (each.fullmatch(text) for each in patterns)):
+    def contexts(self, matches: Iterable[Match]) -> None:
+        """Read a line that several patterns match; see `context`."""
+        for match in matches:
             self.context(match)
 
     def header(self, table: Table, match: Match) -> None:

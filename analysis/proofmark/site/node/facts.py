@@ -472,7 +472,7 @@ def facts_of(stream: ProbeStream, unread: Unread) -> NodeFacts:
         )
         numa = (whole,)
     caches = unread.read_lines(stream.lines("caches"), parts.read_caches, usable)
-    dimms, slots_empty = parts.read_dimms(stream.lines("dimms"), unread)
+    dimms, slots_empty = unread.read_lines(stream.lines("dimms"), parts.read_dimms)
     mounts = parts.read_mounts(stream.lines("mounts"), _sizes(stream, unread))
     virtual = hypervisor(stream, processor.features)
     clock = nominal_clock(stream, processor.model_name, unread, virtual=virtual is not None)

@@ -132,30 +132,34 @@ def _streams(text: str, source: str) -> Iterator[ProbeStream]:
     kind: str | None = None
     sections: dict[str, tuple[str, ...]] = {}
     absent: dict[str, Message] = {}
-    number = 0  # of the line before the part, or with its title
     # Not splitlines(): it also splits at characters that a mount point's name may contain.
-    for part in f"\n{text}".removesuffix("\n").split("\n=== "):
+    parts = f"\n{text}".removesuffix("\n").split("\n=== ")
+
+    def number(place: int) -> int:
+        """Return the number of the line before a part, or with its title."""
+        return sum(part.count("\n") + 1 for part in parts[:place])
+
+    for place, part in enumerate(parts):
         title = part.partition("\n")[0].removesuffix("\r")
-        if number and kind is None:
-            raise _no_header(f"{source}:{number}", f"=== {title}")
-        if title == "end" and number:
+        if place and kind is None:
+            raise _no_header(f"{source}:{number(place)}", f"=== {title}")
+        if title == "end" and place:
             assert kind is not None
             yield ProbeStream(source, kind, sections, absent)
             kind = None
         if title in sections and kind is not None:
             found, accepted = "the section a second time", "each section once"
-            raise bad_input(f"{source}:{number}", title, found, accepted)
+            raise bad_input(f"{source}:{number(place)}", title, found, accepted)
         if kind is None:
-            kind, (_, reasons, wrong) = _begin(part, source, number)
+            kind, (_, reasons, wrong) = _begin(part, source, number(place))
             title, sections, absent = "", {}, {}
         else:
             sections[title], reasons, wrong = _section(part, before=kind != "after")
         if wrong:
             accepted = "'=== section', '| …', '! name: reason' or '!code name: values'"
             line = part.split("\n")[wrong].removesuffix("\r")
-            raise bad_input(f"{source}:{number + wrong}", title, repr(line), accepted)
+            raise bad_input(f"{source}:{number(place) + wrong}", title, repr(line), accepted)
         absent |= reasons
-        number += part.count("\n") + 1
     if kind is not None:
         last = next(reversed(sections), "")
         raise bad_input(source, last, "the end of the text", "'=== end' before it")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from functools import lru_cache
 
 from proofmark.common.message import Message, joined
@@ -137,10 +136,11 @@ def _check_counters(stream: ProbeStream, groups: Iterable[str]) -> None:
             raise _silent(stream, f"{COUNTERS}.{group}")
     for line in stream.lines(COUNTERS):
         name, _, text = line.partition(": ")
-        with suppress(ValueError):
-            if finite(text) >= 0:
-                continue
-        if not WORDS.fullmatch(name):
+        try:
+            is_count = finite(text) >= 0
+        except ValueError:
+            is_count = False
+        if not (is_count or WORDS.fullmatch(name)):
             raise stream.wrong(f"{COUNTERS}.{name}", repr(text), "a number")
 
 

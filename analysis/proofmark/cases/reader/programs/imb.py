@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proofmark.cases.reader.agreement import Agreement, row_missing
 from proofmark.cases.reader.builder import ReadingBuilder
-from proofmark.cases.reader.reader import Reader, TextRun, any_of, line, words
+from proofmark.cases.reader.reader import Reader, TextRun, line, matches_of, words
 from proofmark.cases.reader.table import Table
 from proofmark.common.grouping import gathered
 
@@ -12,13 +12,12 @@ from proofmark.common.grouping import gathered
 _COMMAND = line(r"# (?P<command>(?:\S*/)?IMB-\w+(?: .*)?)")
 _NAME = line(r"# Benchmarking (?P<benchmark>\S+).*")
 _MODE = line(r"#\s+MODE: (?P<mode>\S+)")
-_CONTEXT = (
+_CONTEXT = matches_of(
     line(r"# #processes = (?P<ranks>\d+)(?:; rank order \(rowwise\):)?"),
     line(r"# #processes = (?P<ranks>\d+) \(threads: (?P<threads>\d+)\)"),
     line(r"# \( (?P<groups>\d+) groups of (?P<ranks>\d+) processes each running .*"),
     line(r"# \( ?(?P<waiting>\d+) additional process(?:es)? waiting in MPI_Barrier ?\)"),
 )
-_ANY_CONTEXT = any_of(_CONTEXT)
 _NO_RESULT = (
     line("# NO SUCCESSFUL EXECUTIONS"),
     line(r"# !! Benchmark (?P<benchmark>\S+) is invalid for (?P<ranks>\d+) processes !!"),
@@ -67,8 +66,8 @@ def read(run: TextRun) -> None:
         elif match := _MODE.fullmatch(text):
             run.context(match)
             titled = True
-        elif _ANY_CONTEXT.fullmatch(text):
-            run.contexts(text, _CONTEXT)
+        elif matches := _CONTEXT(text):
+            run.contexts(matches)
         elif match := _NO_RESULT[0].fullmatch(text) or _NO_RESULT[1].fullmatch(text):
             run.fail(match)
         elif _END.fullmatch(text):

@@ -8,7 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from proofmark.cases.reader.agreement import Agreement, compare_again
 from proofmark.cases.reader.builder import ReadingBuilder
 from proofmark.cases.reader.documents import at, truth, words_of
-from proofmark.cases.reader.reader import Documents, Item, Reader, TextRun, any_of, line, words
+from proofmark.cases.reader.reader import (
+    Documents,
+    Item,
+    Reader,
+    TextRun,
+    line,
+    matches_of,
+    words,
+)
 from proofmark.cases.reader.settings import StartedCommand, size_of, value_of
 from proofmark.cases.reader.table import Table
 from proofmark.common.message import Message
@@ -25,7 +33,7 @@ _MOVED_LESS = line(
     "|Using actual aggregate bytes moved|[Mm]aybe caused by deadlineForStonewalling).*"
 )
 _COMMAND = line(r"Command line(?: used)?\s*: (?P<command>.*)")
-_OPTIONS = (
+_OPTIONS = matches_of(
     line("Command line.* '?(?P<fsync>-e)'?(?: .*)?"),
     line(r"Command line.* (?P<direct>-B|useO_DIRECT=1|--posix\.odirect)(?: .*)?"),
     line(r"Command line.* -D (?P<stonewall>[1-9]\d*)(?: .*)?"),
@@ -39,7 +47,7 @@ _OF_API = (
 )
 """The parameters that follow a line with the interface."""
 # IOR 3.2 and later print blanks and a colon; earlier versions a tab and an equals sign.
-_CONTEXT = (
+_CONTEXT = matches_of(
     line(r"\s*access\s+[:=] (?P<layout>[\w-]+)(?:, (?P<type>\w+))?.*"),
     line(r"\s*type\s+: (?P<type>\w+)"),
     line(r"\s*ordering in a file\s*[:=] (?P<ordering>\w+).*"),
@@ -56,7 +64,6 @@ _CONTEXT = (
     line(r"\s*aggregate filesize\s*[:=] (?P<amount>.*)"),
     line(r"\s*repetitions\s*[:=] (?P<repetitions>\d+).*"),
 )
-_ANY_CONTEXT = any_of(_CONTEXT)
 _HEADER = line(r"access\s+bw\(MiB/s\)\s.*")
 _END = line("Max (?:Write|Read):.*|Summary of all tests:")
 _MOST = line(r"Max (?P<key>Write|Read):\s+(?P<most>\d+\.\d+) MiB/sec.*")
@@ -90,19 +97,19 @@ def read(run: TextRun) -> None:
         if match := (_SUMMARY if summary else _MOST).fullmatch(text):
             metric, *words = match.groups()
             again[metric.lower()] = dict(zip(_AGAIN, map(float, words), strict=False))
-        if match := _HEADER.fullmatch(text):
+        if matches := _CONTEXT(text):
+            run.contexts(matches)
+        elif match := _HEADER.fullmatch(text):
             run.header(_TABLE, match)
         elif _END.fullmatch(text):
             run.end_table()
         elif match := _API.fullmatch(text):
             run.context(match, _OF_API)
         elif text.startswith("Command line"):
-            run.contexts(text, _OPTIONS)
+            run.contexts(_OPTIONS(text))
             match = _COMMAND.fullmatch(text)
             if match and (printed := run.command(match)):
                 run.exact |= exact_sizes(printed)
-        elif _ANY_CONTEXT.fullmatch(text):
-            run.contexts(text, _CONTEXT)
         elif _FSYNC_FAILED.fullmatch(text):
             # Every process writes, so every process may print it.
             run.complaint(text, ("write",))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from proofmark.cases.reader.agreement import Agreement
 from proofmark.cases.reader.builder import ReadingBuilder
-from proofmark.cases.reader.reader import Reader, Rows, TextRun, line, words
+from proofmark.cases.reader.reader import Reader, Rows, TextRun, line, matches_of, words
 from proofmark.cases.reader.values import Printed
 from proofmark.common.message import Message
 
@@ -27,6 +27,7 @@ _HPL_PASSED = line(r"\|\|Ax-b\|\|_oo.*= +(?P<residual>\S+) \.\.\.+ PASSED")
 
 # More than eight values continue on the next line.
 _HPL_LISTED = line(r"(?:(?P<key>NB?|[PQ]) +:| {8})(?P<values>(?: +\d+)+)")
+_HPL_LINES = matches_of(_HPL_LISTED, _HPL_BEGINS, _HPL_PASSED, _FAILED, _TESTS)
 
 
 def _check_listed(row: Sequence[ReadingBuilder], listed: Mapping[str, Sequence[str]]) -> None:
@@ -48,6 +49,8 @@ def read_hpl(run: TextRun) -> None:
     listed: dict[str, list[str]] = {}
     values: list[str] = []
     for text in run.lines():
+        if not _HPL_LINES(text):
+            continue
         if match := _HPL_LISTED.fullmatch(text):
             values = listed.setdefault(match["key"].lower(), []) if match["key"] else values
             values += match["values"].split()

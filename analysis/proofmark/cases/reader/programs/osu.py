@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from proofmark.cases.reader.agreement import Agreement, row_missing
 from proofmark.cases.reader.builder import ReadingBuilder
-from proofmark.cases.reader.reader import Reader, Rows, TextRun, any_of, line, words
+from proofmark.cases.reader.reader import Reader, Rows, TextRun, line, matches_of, words
 from proofmark.cases.reader.settings import StartedCommand, named, size_of, value_of
 from proofmark.cases.reader.table import Table
 from proofmark.common.message import NOTHING, Message
@@ -34,7 +34,7 @@ _COMMAND = line(r"(?:# cmd:|\++) (?:.*[ /])?(?P<command>osu_\w+(?: .*)?)")
 # The multi-threaded programs print it before their banner.
 _THREADS = line(r"# (?P<key>Number of (?:Sender|Receiver) threads): (?P<value>\d+.*)")
 _NAME = line(r"# OSU (?:MPI[-_ ]?)?(?P<benchmark>.+?) Test\b.*")
-_CONTEXT = (
+_CONTEXT = matches_of(
     line(r"# \[ pairs: (?P<pairs>\d+) \].*"),
     line(r"# \[ pairs: \d+ \] \[ window size: (?!64 )(?P<window_size>\d+) \].*"),
     line(
@@ -47,7 +47,6 @@ _CONTEXT = (
     # After the title if the kit started several copies at the same time.
     line(r"# copy (?P<pair>\d+) of \d+"),
 )
-_ANY_CONTEXT = any_of(_CONTEXT)
 # Some builds of 5.7 print the header without #.
 _HEADER = line(
     r"# (?P<titles>(?:Size\s|(?:Avg )?Latency|Overall\(us\)|Bandwidth|\s*MB/s).*)"
@@ -109,8 +108,8 @@ def read(run: TextRun) -> None:
             run.other(text, _TABLE)
         elif match := _NAME.fullmatch(text):
             run.context(match, ("pairs",))
-        elif _ANY_CONTEXT.fullmatch(text):
-            run.contexts(text, _CONTEXT)
+        elif matches := _CONTEXT(text):
+            run.contexts(matches)
         elif match := _HEADER.fullmatch(text):
             run.header(_TABLE, match)
         elif _STARTUP_BEGINS.fullmatch(text):
