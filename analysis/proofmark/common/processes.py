@@ -26,7 +26,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
-from proofmark.common.errors import Stopped
+from proofmark.common.errors import Stopped, bad_input
 from proofmark.common.text import one_line
 
 SECRET = (
@@ -373,6 +373,9 @@ def parallel_map(work: Callable[[Task], Output], tasks: Iterable[Task]) -> Itera
     A worker starts no workers. At most two results for each processor wait for the caller.
 
     Workers are forked, so `work` need not be picklable. Tasks and results must be picklable.
+
+    Raises:
+        BadInput: a worker was killed, as the kernel does it without memory.
     """
     processors = len(os.sched_getaffinity(0))
     global _WORK
@@ -382,6 +385,7 @@ def parallel_map(work: Callable[[Task], Output], tasks: Iterable[Task]) -> Itera
         yield from map(work, chain(first, left))
         return
     from concurrent.futures import Future, ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
 
     _WORK = work
@@ -395,6 +399,9 @@ def parallel_map(work: Callable[[Task], Output], tasks: Iterable[Task]) -> Itera
                 waiting.append(pool.submit(_do, task))
             for each in waiting:
                 yield each.result()
+    except BrokenProcessPool:
+        found, accepted = "a process of this command was killed", "enough memory; then run it again"
+        raise bad_input("memory of this machine", "", found, accepted) from None
     finally:
         gc.unfreeze()
         _WORK = None

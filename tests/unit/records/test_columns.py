@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ from tests.fixtures.messages import said
 from tests.unit.judge.test_verdict import invalid, record
 from tests.unit.records.test_binding import make_plan_of
 
+from proofmark.common.errors import BadInput
 from proofmark.common.files import read_json
 from proofmark.common.message import NOTHING
 from proofmark.common.processes import parallel_map
@@ -182,6 +184,19 @@ def test_a_worker_starts_no_workers() -> None:
 
     groups = list(parallel_map(inner, range(6)))
     assert all(len(group) == 1 for group in groups)
+
+
+def test_a_killed_worker_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    parent = os.getpid()
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+
+    def work(task: int) -> int:
+        if task == 3 and os.getpid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return task
+
+    with pytest.raises(BadInput, match="a process of this command was killed"):
+        list(parallel_map(work, range(50)))
 
 
 def test_nodes_that_several_processes_read_are_those_in_the_files(
