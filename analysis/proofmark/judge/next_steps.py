@@ -348,7 +348,7 @@ def _not_measured(verdict: Verdict) -> Iterator[NextStep]:
             again = Again.NOTHING
         yield NextStep(INVALID, problem, "", action, again=again)
     if coverage.duplicate:
-        problem = _("{count} figures were measured twice by one step").format(
+        problem = _("Figures that one step measured twice: {count}").format(
             count=coverage.duplicate
         )
         action = _("Read the output of the step: it has the same row twice")
@@ -380,7 +380,7 @@ def _apart(verdict: Verdict) -> Iterator[NextStep]:
 def _not_judged(verdict: Verdict) -> Iterator[NextStep]:
     left = [each for each in verdict.unmet if each.code != NODES_AGAIN]
     if left:
-        problem = _("{count} requirements were not judged: {first}").format(
+        problem = _("Requirements that were not judged, {count}: {first}").format(
             count=len(left), first=shortened(localized(left[0]))
         )
     elif verdict.again:

@@ -102,8 +102,8 @@ def test_the_exceptions_of_a_run_are_on_its_page(troubled: tuple[Run, Verdict, s
     assert tables.of("What limits this verdict") == [
         ("NOTE", "Virtual nodes: another machine decides on their speed", "n10"),
         ("NOTE", "The nodes differ in BIOS; most have 3.1", "n09"),
-        ("NOTE", "1 figures were measured once: their noise is not known", "–"),
-        ("NOTE", "5 executions were disturbed by other work", "–"),
+        ("NOTE", "Figures that were measured once, with unknown noise: 1", "–"),
+        ("NOTE", "Executions that other work disturbed: 5", "–"),
     ]
 
 
@@ -137,8 +137,8 @@ def test_each_kind_of_exception_has_its_row(troubled: tuple[Run, Verdict, str]) 
     )
     assert [*exceptions(worse)] == [
         ("DEGRADED", "degraded: 11 of 14 nodes", "without n[12-14]"),
-        ("NOT RUN", "3 steps of the modes snc1, snc2: these modes were not entered", ""),
-        ("NOT RUN", "2 jobs ended before their last step: job 00-0002 ended", ""),
+        ("NOT RUN", "Steps of modes that were not entered (snc1, snc2): 3", ""),
+        ("NOT RUN", "Jobs that ended before their last step, 2: job 00-0002 ended", ""),
         ("NOTE", "Emulated: a rehearsal, not a measurement of a machine", ""),
         ("NOTE", "The CPUs of another machine stand for those of the nodes", ""),
         ("NOTE", "Virtual nodes: another machine decides on their speed", "n10"),
@@ -147,9 +147,9 @@ def test_each_kind_of_exception_has_its_row(troubled: tuple[Run, Verdict, str]) 
         ("NOTE", "fake: an old kernel", ""),
         ("NOTE", "fake: no threads", ""),
         ("NOTE", "The nodes differ in BIOS; most have 3.1", "n09"),
-        ("NOTE", "1200 figures are UNJUDGED: no limit says that they are good enough", ""),
-        ("NOTE", "1 figures were measured once: their noise is not known", ""),
-        ("NOTE", "5 executions were disturbed by other work", ""),
+        ("NOTE", "UNJUDGED figures, as no limit says that they are good enough: 1200", ""),
+        ("NOTE", "Figures that were measured once, with unknown noise: 1", ""),
+        ("NOTE", "Executions that other work disturbed: 5", ""),
     ]
     bare = replace(data, software=None, verdict=verdict)
     assert ("NOTE", "The programs were not recorded", "") in [*exceptions(bare)]

@@ -105,7 +105,7 @@ def test_the_exceptions_are_those_of_the_run(tmp_path: Path) -> None:
     rows = {(text, where) for _, text, where in exceptions(replace(data, nodes=data.nodes[:-1]))}
     assert ("Virtual nodes: another machine decides on their speed", "n3") in rows
     assert ("1 of 8 nodes without provenance", "") in rows
-    assert ("2 figures were measured once: their noise is not known", "") in rows
+    assert ("Figures that were measured once, with unknown noise: 2", "") in rows
     assert not any("without provenance" in text for _, text, _ in exceptions(data))
 
 

@@ -171,11 +171,11 @@ def exceptions(run_data: RunData) -> Iterator[Row]:
     coverage = run_data.verdict.coverage
     modes = sorted({each.mode for each in coverage.not_run})
     if modes:
-        text = _("{count} steps of the modes {modes}: these modes were not entered")
+        text = _("Steps of modes that were not entered ({modes}): {count}")
         listed = ", ".join(modes)
         yield NOT_RUN, text.format(count=len(coverage.not_run), modes=listed), ""
     if coverage.stopped:
-        text = _("{count} jobs ended before their last step: {first}")
+        text = _("Jobs that ended before their last step, {count}: {first}")
         first = localized(coverage.stopped[0])
         yield NOT_RUN, text.format(count=len(coverage.stopped), first=first), ""
     partition = run_data.site.partition
@@ -218,12 +218,12 @@ def _noise(run_data: RunData) -> Iterator[Row]:
     """Yield how many figures are not judged, and of how many the noise is not known."""
     verdict = run_data.verdict
     if unjudged := verdict.counts["UNJUDGED"]:
-        text = _("{count} figures are UNJUDGED: no limit says that they are good enough")
+        text = _("UNJUDGED figures, as no limit says that they are good enough: {count}")
         yield NOTE, text.format(count=grouped(unjudged)), ""
     if single := verdict.results.single_runs:
-        text = _("{count} figures were measured once: their noise is not known")
+        text = _("Figures that were measured once, with unknown noise: {count}")
         yield NOTE, text.format(count=grouped(single)), ""
     executions = verdict.results.aggregates.records.executions
     if disturbed := sum(bool(each.disturbed or each.unsteady) for each in executions):
-        text = _("{count} executions were disturbed by other work")
+        text = _("Executions that other work disturbed: {count}")
         yield NOTE, text.format(count=grouped(disturbed)), ""
