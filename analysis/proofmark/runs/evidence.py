@@ -289,17 +289,18 @@ def seal(folder: Path) -> SealedEvidence:
         new = _path(target, number).with_suffix(".new")
         try:
             new.unlink(missing_ok=True)  # left by a kill
-            with new.open("x+b") as file:
-                sealed = _write(file, known, run_by)
-            if sealed is known:
-                return known
-            new.chmod(0o444)
-            new.rename(_path(target, number))
+            try:
+                with new.open("x+b") as file:
+                    sealed = _write(file, known, run_by)
+                if sealed is known:
+                    return known
+                new.chmod(0o444)
+                new.rename(_path(target, number))
+            finally:
+                new.unlink(missing_ok=True)
         except OSError as error:
             place, found = error.filename or new, f"{error.strerror}"
             raise bad_input(place, "", found, "a place that can be written, with space") from None
-        finally:
-            new.unlink(missing_ok=True)
         lines = (f"{each}  {place:04d}.tar\n" for place, each in enumerate(sealed.digests, 1))
         write_atomic(RunFiles(target).evidence / SUMS, "".join(lines))
         return sealed
@@ -386,7 +387,7 @@ class _Sealing:
         if self._journals:
             seen.add(_JOURNAL)
             self._compare(_JOURNAL, _listing(self._journals), {})
-        for folder in self._known.folders.keys() - seen:
+        for folder in sorted(self._known.folders.keys() - seen):
             self._compare(folder, {}, {})
 
     def _folders(self, top: str, seen: set[str], left_out: Set[str]) -> Iterator[_Folder]:

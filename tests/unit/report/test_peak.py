@@ -8,6 +8,7 @@ import pytest
 from tests.folders import PROBES
 
 from proofmark.common.message import Message
+from proofmark.report.sections import main_figures
 from proofmark.report.sections.node_provenance import described
 from proofmark.site.hardware import StatedNode
 from proofmark.site.node.facts import NodeFacts, parse_probe
@@ -51,3 +52,13 @@ def test_a_fact_that_a_node_did_not_report_is_said() -> None:
     shown = dict(described(facts(os="", cmdline="", absent={"os": why}), StatedNode()))
     assert shown["Operating system"] == f"not reported ({why})"
     assert shown["Kernel command line"] == "not reported"
+
+
+@pytest.mark.parametrize("key", ["hpl", "triad", "pingpong"])
+def test_a_processor_whose_cores_no_source_states_has_no_usual_value(key: str) -> None:
+    """Its source alone is no value; the control has both."""
+    for model in ("POWER6", "ARM part 0xd4f"):
+        assert main_figures._of_processor(key, facts(cpu_model=model)) == ("", "")
+    value, source = main_figures._of_processor(key, facts())
+    assert bool(value) == bool(source) == (key != "pingpong")
+    assert "virtual" not in source and (not source or "(20 cores)" in source)

@@ -349,19 +349,17 @@ def _of_processor(key: str, facts: NodeFacts) -> tuple[str, str]:
     """
     row = processor(facts.cpu_model)
     known = typical_shares(row, "hpl" if key == "hpl" else "triad") if row else ()
-    if row is None or not known or key not in ("hpl", "triad"):
+    if row is None or row.cores is None or not known or key not in ("hpl", "triad"):
         return "", ""
     of_cores = (row.cores, row.flop_per_cycle, row.base_hz, 1e-9)
-    peak = math.prod(each or 0 for each in of_cores)
-    if key == "triad":
-        peak = math.prod(each or 0 for each in (row.channels, row.ddr, 8e-3))
+    factors = (row.channels, row.ddr, 8e-3) if key == "triad" else of_cores
+    peak = math.prod(each or 0 for each in factors)
     value = f"{number(known[0].ratio * peak)} {UNITS[key]}" if peak else ""
     source = _("a socket of {processor} ({cores} cores): {system}").format(
-        processor=row.name, cores=row.cores or "?", system=known[0].conditions.system
+        processor=row.name, cores=row.cores, system=known[0].conditions.system
     )
-    if facts.virtual and row.cores:
-        part = _("this virtual machine has {cores} of them").format(cores=facts.cores)
-        source = f"{source}; {part}"
+    if facts.virtual:
+        source += "; " + _("this virtual machine has {cores} of them").format(cores=facts.cores)
     return value, source
 
 
