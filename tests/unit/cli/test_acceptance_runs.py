@@ -18,6 +18,7 @@ from tests.fixtures.finished import write_execution, write_probes
 from tests.fixtures.fleet import write_inventory
 from tests.fixtures.kit import Kit, make_kit, steps_of
 from tests.fixtures.pages import Page, assert_sound
+from tests.fixtures.stated import sourced
 from tests.folders import PROBES, ROOT
 from tests.forks import tool
 from tests.unit.judge.test_contract_items import written_contract
@@ -533,6 +534,20 @@ class TestMeasure:
         assert code == 4, "nothing was measured: the items stay UNJUDGED"
         (call,) = played.read_text(encoding="utf-8").splitlines()
         assert call == '-e repeats=2 acceptance.yml -e {"repeats": 5} -e suite=quick'
+
+    def test_a_node_with_a_fault_is_measured_again(
+        self, site: Site, played: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Its items are met: only the fault, which no figure has, makes the acceptance FAIL."""
+        path = site.inventory / "group_vars/local/partition.yml"
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content["partition"]["node"] = sourced(memory={"modules": 13})
+        path.write_text(yaml.safe_dump(content), encoding="utf-8")
+        sealed(site.measured("one"))
+        measure = ["acceptance", "measure", "-i", f"{site.inventory}", "--playbook=acceptance.yml"]
+        assert main(measure) == 1
+        assert "1 of 1 items met; 1 nodes with a fault" in capsys.readouterr().out
+        assert played.read_text(encoding="utf-8") == "acceptance.yml -e suite=quick\n"
 
 
 class TestSuites:

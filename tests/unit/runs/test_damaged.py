@@ -8,6 +8,7 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,15 @@ from tests.unit.records.test_records import HOST, write
 
 from proofmark.cli.main import main
 from proofmark.judge.verdict import Verdict
-from proofmark.runs.job_folder import JobFolder, JobStatus, State, last_state
+from proofmark.runs.attempts import attempts
+from proofmark.runs.job_folder import (
+    JobFolder,
+    JobStatus,
+    JobSubmission,
+    State,
+    last_state,
+    stopped_jobs,
+)
 from proofmark.runs.nodes import nodes_of, probed_nodes
 from proofmark.runs.run import Run
 
@@ -157,6 +166,18 @@ def test_a_damaged_content_makes_its_step_invalid(kit: Kit) -> None:
 
 
 @pytest.mark.fault("value-infinite")
+def test_a_damaged_execution_belongs_to_no_attempt_of_a_job(run: Run) -> None:
+    """Its times are not known: no probe proves the state of a node in them."""
+    step = next(iter(run.plan.steps()))
+    (node,) = probed_nodes(run).values()
+    (whole,) = attempts(run.files.step(step.id).folder)
+    assert node.jobs[0].covers(step.id, replace(whole, job_attempt=None, boot_id=None))
+    damage(run.files.step(step.id).folder, "when.json", "{}")
+    (damaged,) = attempts(run.files.step(step.id).folder)
+    assert damaged.damage and not node.jobs[0].covers(step.id, damaged)
+    assert (damaged.rc, damaged.timed_out) == (-1, False)
+
+
 def test_a_value_that_is_no_finite_number_is_invalid(kit: Kit) -> None:
     values = ["1e999", "9" * 5000, "nan", "inf", "-1"]
     run = finished(kit, len(values) + 1)
@@ -220,6 +241,22 @@ def test_a_damaged_file_of_a_node_makes_its_steps_invalid(
         )
 
 
+def test_a_file_of_another_node_proves_nothing(run: Run) -> None:
+    made = probed_nodes(run)[NODE].model_copy(update={"host": "n9"})
+    run.files.nodes.mkdir()
+    (run.files.nodes / f"{NODE}.json").write_text(made.model_dump_json())
+    ((host, node),) = nodes_of(run).items()
+    assert (host, node.host, node.jobs) == (NODE, NODE, ())
+    assert [each.problem for each in node.damaged] == [f"of another node than {NODE}"]
+
+
+def test_an_execution_that_recorded_no_attempt_needs_a_probe(run: Run) -> None:
+    for path in attempt_of(run).iterdir():
+        path.unlink()
+    (node,) = probed_nodes(run).values()
+    assert (node.host, node.jobs, node.damaged[0].file[-7:]) == (NODE, (), ".before")
+
+
 @pytest.mark.fault("history-damaged")
 @pytest.mark.parametrize("middle", [b"", b"{\n", b"\xff\n", b"[" * 200_000 + b"\n", b"[]\n"])
 def test_a_damaged_line_of_the_history_is_left_out(run: Run, middle: bytes) -> None:
@@ -232,6 +269,30 @@ def test_a_damaged_line_of_the_history_is_left_out(run: Run, middle: bytes) -> N
     verdict = judged(run)
     assert reasons(verdict) == ["", ""]
     assert any("history.jsonl: damaged lines" in line for line in verdict.coverage.stopped)
+
+
+def test_what_a_job_left_is_that_of_its_newest_attempt(run: Run) -> None:
+    """An attempt before the submission says nothing about it."""
+    folder, first = folder_of(run), attempt_of(run)
+    second = first.with_name("attempt-2")
+    second.mkdir()
+    for attempt, code in ((first, "1"), (second, "7")):
+        (attempt / "exit").write_text(code)
+    submission = JobSubmission("none", "job", "", 1, "")
+    assert folder.exit_code(submission) == 7
+    later = replace(submission, attempts=2)
+    assert folder.exit_code(later) is None and not folder.began(later)
+
+
+def test_the_newest_nodes_that_a_job_lacks_are_named(run: Run) -> None:
+    submission = JobSubmission("none", "job", "", 0, "")
+    for nodes in ("n1: down", "n2: drained", ""):
+        folder_of(run).append_event(submission, JobStatus(State.WAITING), without=nodes)
+    (job,) = (each for each in stopped_jobs(run) if each.message.code == "job-without")
+    assert (job.job, job.message.fields["nodes"]) == (
+        folder_of(run).files.folder.name,
+        "n2: drained",
+    )
 
 
 def test_the_last_state_of_a_job_is_its_newest(run: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -22,12 +23,14 @@ from tests.fixtures.kit import execution, make_kit
 from tests.folders import let_all_enter
 
 from proofmark.cli.main import main
-from proofmark.common.archive import ArchiveWriter
+from proofmark.common.archive import ArchiveWriter, Change
 from proofmark.common.errors import BadInput
 from proofmark.common.input_limits import MAX_ARCHIVES
 from proofmark.jobs.execute import execute
 from proofmark.runs import evidence as runs_evidence
 from proofmark.runs.evidence import (
+    SUMS,
+    SealedEvidence,
     open_evidence,
     read_evidence,
     rule_of,
@@ -525,3 +528,88 @@ def test_a_deep_folder_and_a_file_of_the_name_of_the_facts(run: Path) -> None:
     first = archives(run)
     collect(run)
     assert archives(run) == first
+
+
+def test_a_folder_in_the_place_of_the_new_archive_is_named(run: Path) -> None:
+    place = RunFiles(run).evidence / "0001.new"
+    place.mkdir(parents=True)
+    with pytest.raises(BadInput) as refused:
+        seal(run)
+    (mistake,) = refused.value.mistakes
+    assert f"{mistake.file}" == f"{place}"
+    assert mistake.found and mistake.accepted == "a place that can be written, with space"
+    assert place.is_dir() and archives(run) == []
+
+
+def test_what_was_removed_is_stated_in_the_order_of_folders(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hashes of this process would else decide the order of messages."""
+    seal(run)
+    shutil.rmtree(run / "scripts")
+    shutil.rmtree(run / "workdir/steps")
+    known = read_evidence(run)
+    assert known is not None
+    compared: list[str] = []
+    monkeypatch.setattr(
+        runs_evidence._Sealing,
+        "_compare",
+        lambda _self, folder, _names, _read: compared.append(folder),
+    )
+    monkeypatch.setattr(runs_evidence._Sealing, "_keep_other_scripts", lambda _self: None)
+    runs_evidence._Sealing(run, ArchiveWriter(io.BytesIO(), 0), known.chain).all()
+    removed = [each for each in compared if each.startswith(("scripts", "workdir/steps"))]
+    assert len(removed) > 5 and removed == sorted(removed)
+
+
+def _again(run: Path, text: str) -> SealedEvidence:
+    """Seal a new file of a run."""
+    (run / "growth").mkdir(exist_ok=True)
+    (run / "growth" / f"{text}.txt").write_text(text)
+    return seal(run)
+
+
+def test_each_archive_has_the_digest_of_the_one_before_it(run: Path, tmp_path: Path) -> None:
+    """An archive of the right number, whose chain began with another archive, is refused."""
+    other = Path(shutil.copytree(run, tmp_path / "other" / run.name))
+    _again(run, "one")
+    made = _again(run, "two")
+    opened = made.run().seal
+    assert opened is not None
+    assert (opened.number, [*opened.earlier, opened.digest]) == (2, [*made.digests])
+    begun = _again(other, "another")
+    for path in (archives(other)[0], RunFiles(other).evidence / SUMS):
+        path.chmod(0o644)
+    shutil.copyfile(archives(run)[1], RunFiles(other).evidence / "0002.tar")
+    lines = f"{begun.digest}  0001.tar\n{made.digest}  0002.tar\n"
+    (RunFiles(other).evidence / SUMS).write_text(lines)
+    with pytest.raises(BadInput, match=f"before: found number 2 after {made.digests[0]}"):
+        read_evidence(other)
+
+
+def test_the_archives_of_two_runs_are_no_chain(run: Path) -> None:
+    _again(run, "one")
+    renamed = run.rename(run.with_name("renamed"))
+    _again(renamed, "two")
+    with pytest.raises(BadInput, match=f"run: found {run.name}, renamed; accepted: archives of"):
+        read_evidence(renamed)
+
+
+def test_the_limit_of_size_is_that_of_all_archives(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _again(run, "one")
+    _again(run, "two")
+    length = sum(path.stat().st_size for path in archives(run))
+    monkeypatch.setattr(runs_evidence, "MAX_EVIDENCE_BYTES", length)
+    assert read_evidence(run) is not None
+    monkeypatch.setattr(runs_evidence, "MAX_EVIDENCE_BYTES", length - 1)
+    with pytest.raises(BadInput, match="in 2 archives"):
+        read_evidence(run)
+
+
+def test_a_script_that_differs_is_stated_once(run: Path) -> None:
+    (run / "workdir/probe.sh").write_text("exit 0\n")
+    first = seal(run)
+    assert first.changes == {"workdir/probe.sh": Change.SCRIPT}
+    assert seal(run).digests == first.digests

@@ -87,3 +87,9 @@ def test_a_look_after_a_line_that_was_cut_begins_a_line(run: Run) -> None:
     looks, damaged = read_looks(run.files)
     assert damaged == [2]
     assert looks == [Look(1, {"n1": "down"}, ("n2",)), Look(3, {}, cut=True)]
+
+
+def test_of_two_looks_of_one_time_the_first_counts(run: Run) -> None:
+    lines = [{"time": 0, "down": {}}, *({"time": 60, "down": {n: "down"}} for n in ("n1", "n2"))]
+    looks, damaged = read(run, [json.dumps(each).encode() for each in lines])
+    assert (looks, damaged) == ([Look(0, {}), Look(60, {"n1": "down"})], [3])

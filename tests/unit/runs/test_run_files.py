@@ -3,11 +3,15 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from proofmark.cases.vocabulary import PRINTED, STEP_FILES
+from proofmark.common.rights import User
 from proofmark.plan.step import StepInstance
+from proofmark.runs import run_files
 from proofmark.runs.attempts import last_words
 from proofmark.runs.run import extends
 from proofmark.runs.run_files import (
@@ -103,3 +107,23 @@ def decided(attempts: int) -> str:
 )
 def test_decisions_are_only_added(old: str, new: str, more: bool) -> None:
     assert extends(old.encode(), new.encode()) is more
+
+
+@pytest.mark.parametrize(
+    ("work", "home", "place", "in_scratch"),
+    [
+        ("/shared/of all", "home", "/shared/of all", False),
+        (None, "home", "home/proofmark", False),
+        (None, "none", "scratch/proofmark", True),
+        (None, "file", "scratch/proofmark", True),
+    ],
+)
+def test_work_folders_are_in_the_named_folder_else_the_home_else_the_scratch(
+    tmp_path: Path, work: str | None, home: str, place: str, in_scratch: bool
+) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "file").touch(0o755)
+    scratch = SimpleNamespace(path=f"{tmp_path}/scratch")
+    site: Any = SimpleNamespace(partition=SimpleNamespace(work=work, scratch=scratch))
+    user = User("nobody", 65534, 65534, f"{tmp_path / home}")
+    assert run_files._base(user, site) == (tmp_path / place, in_scratch)

@@ -15,10 +15,11 @@ from tests.fixtures.kit import Kit, execution, snapshot, steps_of
 
 from proofmark.common.errors import BadInput
 from proofmark.common.files import write_atomic
+from proofmark.common.message import Message
 from proofmark.common.rights import this_user
 from proofmark.runs import start
 from proofmark.runs.identity import FORMAT, identity_of, write_identity
-from proofmark.runs.run import Run, benchmarks_of, open_run, site_of
+from proofmark.runs.run import Run, benchmarks_of, leave_out, open_run, reported_names, site_of
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.runs.state import made
 
@@ -55,6 +56,29 @@ class TestBeginning:
         assert kept == {name: case.model_dump() for name, case in benchmarks.cases.items()}
         assert site_of(run) == site
         assert (run.folder / "inputs" / "facts.probe").read_text() == "facts"
+
+    def test_the_steps_that_are_not_needed_are_written_once(self, kit: Kit) -> None:
+        run, _ = begin(kit)
+        step = next(iter(run.plan.steps())).id
+        first, other = (Message("probe-missing", file=name) for name in ("first", "other"))
+        left = leave_out(run, {step: first})
+        assert left.plan.repeated == left.plan.not_needed == {step: first}
+        assert json.loads(run.files.not_needed.read_text()).keys() == {step}
+        assert leave_out(run, {step: other}) == leave_out(run, {}) == left == open_run(run.folder)
+
+    @pytest.mark.parametrize(("connection", "more"), [("local", ["vm"]), ("ssh", [])])
+    def test_only_the_machine_of_the_play_may_report_its_name(
+        self, kit: Kit, connection: str, more: list[str]
+    ) -> None:
+        site = kit.site().model_copy(update={"connection": connection, "aliases": {}})
+        hosts = [*site.hosts]
+        run, _ = start_or_continue(
+            kit.folder / "runs",
+            RunInputs(kit.plan(), kit.benchmarks(), site, "| hostname: vm\n| hostname: other\n"),
+        )
+        declared = site.model_copy(update={"aliases": {hosts[0]: ["alias"]}})
+        assert hosts and reported_names(run, declared)[hosts[0]] == ["alias", *more]
+        assert declared.aliases == {hosts[0]: ["alias"]}, "the inventory is not changed"
 
     def test_its_name_has_time_limit_and_suite(self, kit: Kit) -> None:
         run, _ = begin(kit)
@@ -120,6 +144,21 @@ class TestGoingOn:
         first, _ = begin(kit, "20260101T000000Z-local-quick")
         finish(first)
         assert begin(kit)[0].id != first.id
+
+    @pytest.mark.parametrize(
+        ("word", "goes_on"), [("wait", True), ("start", True), ("left", False)]
+    )
+    def test_a_run_with_a_disturbed_step_that_waits_goes_on(
+        self, kit: Kit, word: str, goes_on: bool
+    ) -> None:
+        first, _ = begin(kit, "20260101T000000Z-local-quick")
+        finish(first)
+        (job, *_) = first.plan.jobs()
+        attempt = first.files.job(job.id).folder / "attempt-1"
+        attempt.mkdir(parents=True)
+        step = job.steps[0].id
+        (attempt / "repeats").write_text(f"{word} 2 {step} {step}\n")
+        assert (begin(kit)[0].id == first.id) is goes_on
 
     def test_a_verdict_that_was_asked_for_half_way_ends_nothing(self, kit: Kit) -> None:
         first, _ = begin(kit, "20260101T000000Z-local-quick")

@@ -29,7 +29,8 @@ from proofmark.packages.exports.junit import suite_of
 from proofmark.runs.journal import Journal
 from proofmark.runs.play_variables import acceptance_command, restore_command, write_play_variables
 from proofmark.runs.run import Run, enter_mode, open_run, site_of
-from proofmark.runs.stage_faults import LONGEST, noting_faults, read_stage_faults
+from proofmark.runs.run_files import RunFiles
+from proofmark.runs.stage_faults import LONGEST, MAX_FAULTS_KEPT, noting_faults, read_stage_faults
 
 EACH_STAGE = pytest.mark.rest("one stage of nodes and one of a mode are in make test")
 OTHERS = ("unmount", "mode snc4/flat", "scratch", "programs")
@@ -51,6 +52,16 @@ def run(tmp_path: Path, original: Path) -> Iterator[Run]:
 
 def kept(run: Run) -> list[tuple[str, str, str, str]]:
     return [(each.stage, each.nodes, each.code, each.text) for each in read_stage_faults(run)]
+
+
+def test_of_many_faults_the_first_are_kept(tmp_path: Path) -> None:
+    with noting_faults(tmp_path, "scratch"):
+        for number in range(MAX_FAULTS_KEPT + 2):
+            note_failed_nodes({f"n{number}": NodeFailure(f"{number}", "NO_ANSWER")})
+    (path,) = RunFiles(tmp_path).stage_faults.iterdir()
+    texts = [each["text"] for each in json.loads(path.read_text())]
+    assert texts == [f"{number}" for number in range(MAX_FAULTS_KEPT)]
+    take_failed_nodes()
 
 
 def test_a_stage_without_a_fault_has_no_file(run: Run) -> None:
