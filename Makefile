@@ -57,8 +57,9 @@ acceptance: $(if $(filter spack,$(PROGRAMS)),.site-lock,.venv)
 	ANSIBLE_STDOUT_CALLBACK=proofmark.kit.progress ansible-playbook acceptance.yml -i inventory/local$(PROGRAMS:%=-%) -l local -e suite=$(SUITE) $(ARGS)
 
 # The lock of this machine, with its MPI and BLAS. It stays if it is of the parts, recipes and pins of
-# now; else it is made again. MPI=mpich chooses one of several.
+# now; else it is made again. MPI=mpich chooses one of several. What the plan refuses is said before.
 .site-lock: .venv-spack
+	@proofmark check -i inventory/local-spack -l local --suite $(SUITE) >/dev/null
 	proofmark lock local -i inventory/local-spack --find $(MPI:%=--mpi=%) $(own)
 
 site: .venv
