@@ -114,10 +114,10 @@ def _check(options: Namespace, asked: Question) -> int:
     """Print the suites that measure each item; refuse items that no suite can judge."""
     inventory, document = asked.inventory, asked.contract
     checked, planned = _suites(inventory, options.limit, document)
-    places = {item.number: place for place, item in enumerate(document.items)}
+    numbers = [item.number for item in document.items]
     mistakes = [
         InputError(
-            *_place(inventory, f"items.{places[each.item.number]}.runs"),
+            *_place(inventory, numbers.index(each.item.number), "runs"),
             f"{each.item.runs_needed} repeats on {each.partition}",
             f"at most {max(each.repeats.values())}, or more repeats: {setting('repeats', 'N')}",
         )
@@ -127,7 +127,7 @@ def _check(options: Namespace, asked: Question) -> int:
     for item in document.limits.values():
         for kind in added_kinds():
             if never := kind.refused(item, document):
-                where = _place(inventory, f"items.{places[item.number]}.value")
+                where = _place(inventory, numbers.index(item.number), "value")
                 mistakes.append(InputError(*where, *never))
     if mistakes or checked.mistakes:
         raise BadInput(*checked.mistakes, *mistakes)
@@ -167,11 +167,10 @@ def _decided(each: PlannedItem) -> bool:
     return bool(each.repeats) or not isinstance(each.item, ContractItem)
 
 
-def _place(inventory: Inventory, key: str) -> tuple[str, str]:
-    """Return the file of the contract with the line of `key`, and `key`."""
+def _place(inventory: Inventory, item: int, key: str) -> tuple[str, str]:
+    """Return the file of the contract with the line of `key` of an item, and the whole key."""
     file = inventory.folder / CONTRACT
-    parts = [int(part) if part.isdecimal() else part for part in key.split(".")]
-    return placed([file], parts)[0] or f"{file}", key
+    return placed([file], ["items", item, key])[0] or f"{file}", f"items.{item}.{key}"
 
 
 def _measures(each: PlannedItem) -> str:

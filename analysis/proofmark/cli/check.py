@@ -25,7 +25,14 @@ from proofmark.cli.inputs import (
     unprovided_at,
 )
 from proofmark.cli.output import print_json, print_line, print_table
-from proofmark.common.errors import BadInput, NodeFailure, bad_input, nearest, note_failed_nodes
+from proofmark.common.errors import (
+    BadInput,
+    NodeFailure,
+    bad_input,
+    nearest,
+    note_failed_nodes,
+    refuse,
+)
 from proofmark.common.kit import DEFAULT_SUITE, kit_folder, result_folder
 from proofmark.common.message import Message
 from proofmark.common.printed_command import setting
@@ -79,8 +86,7 @@ def check(options: Namespace) -> int:
     checks = SiteChecks(facts=site_checks(kit_folder()), packages=packages, jobs=job_mistakes)
     suite = options.suite or (DEFAULT_SUITE if options.nodes else None)
     checked = check_site(inventory, options.limit, benchmarks, checks, suite, options.repeats)
-    if wrong := checked.mistakes or unprovided_at(benchmarks, checked.sites, packages):
-        raise BadInput(*wrong)
+    refuse(checked.mistakes or unprovided_at(benchmarks, checked.sites, packages))
     virtual = {site.partition_name for site in checked.sites if site.partition.origin != "measured"}
     shown = [
         (made, missing)
@@ -273,8 +279,7 @@ def cases(options: Namespace) -> int:
     if options.check:
         sites, wrong = sites_in(kit_folder() / "inventory")
         mistakes = unprovided_at(benchmarks, sites)
-        if mistakes := [*system_mistakes(benchmarks, sites, wrong), *mistakes]:
-            raise BadInput(*mistakes)
+        refuse([*system_mistakes(benchmarks, sites, wrong), *mistakes])
         return 0
     members, listed = benchmarks.cases, {*benchmarks.listed(), options.suite}
     if options.suite:

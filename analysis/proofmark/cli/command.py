@@ -200,6 +200,13 @@ def flag(parser: Parser, name: str, about: str) -> None:
     parser.add_argument(name, action="store_true", help=about)
 
 
+def path_option(
+    parser: Parser, name: str, metavar: str, about: str, *short: str, **options: Any
+) -> None:
+    """Add an option whose value is a path to `parser`; `short` is its short form."""
+    parser.add_argument(*short, name, type=Path, metavar=metavar, help=about, **options)
+
+
 def whole(least: int, most: int) -> Callable[[str], int]:
     """Return the type of an option that takes a whole number from `least` to `most`."""
 

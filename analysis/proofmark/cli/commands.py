@@ -19,6 +19,7 @@ from proofmark.cli.command import (
     kind_arguments,
     language_argument,
     limit_argument,
+    path_option,
     planned_options,
     planned_run_arguments,
     prefixes_argument,
@@ -60,20 +61,16 @@ def _acceptance_arguments(parser: ArgumentParser) -> None:
     note = (
         "judge, measure: the folder of acceptance.html (default: acceptance-SITE beside the runs)"
     )
-    parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help=note)
+    path_option(parser, "--output", "FOLDER", note, "-o")
     flag(parser, "--json", "judge, measure: print JSON")
     language_argument(parser)
     parser.add_argument("--item", default="", help="waive, witness: the number of the item")
     parser.add_argument("--by", default="", help="waive, witness: the signer in contract.yml")
     parser.add_argument("--reason", default="", help="waive: why; witness: what was seen")
     note = "witness: a file that belongs to it, such as a delivery note (again for each)"
-    parser.add_argument(
-        "--attach", action="append", default=[], type=Path, metavar="FILE", help=note
-    )
+    path_option(parser, "--attach", "FILE", note, action="append", default=[])
     flag(parser, "--missed", "witness: the item is not met")
-    parser.add_argument(
-        "--key", type=Path, metavar="FILE", help="waive, witness, sign: private ssh key"
-    )
+    path_option(parser, "--key", "FILE", "waive, witness, sign: private ssh key")
     flag(parser, "--check", "measure: preview each suite, and write no page")
     note = "measure: an argument of ansible-playbook, without a suite (again for each)"
     parser.add_argument("--playbook", action="append", default=[], metavar="WORD", help=note)
@@ -116,7 +113,7 @@ def _plan_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--only", metavar="NODES", help="only these nodes of the limit")
     flag(parser, "--json", "print the plan as JSON; refuse what a run would refuse")
     note = "a new or empty folder for the scripts of jobs and steps, and the inputs of the programs"
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help=note)
+    path_option(parser, "--output", "DIR", note, "-o")
     flag(parser, "--reach", "log in to the nodes, and print which do not answer")
     note = "print every step; --step prints one step whole"
     parser.add_argument("-v", "--verbose", action="store_true", help=note)
@@ -226,24 +223,14 @@ def _report_arguments(parser: ArgumentParser) -> None:
 
 def _sign_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
-    parser.add_argument("--key", required=True, type=Path, metavar="FILE", help="private ssh key")
+    path_option(parser, "--key", "FILE", "private ssh key", required=True)
 
 
 def _verify_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
-    parser.add_argument(
-        "--signers",
-        required=True,
-        type=Path,
-        metavar="FILE",
-        help="allowed_signers (ssh-keygen(1))",
-    )
-    parser.add_argument(
-        "--revoked",
-        type=Path,
-        metavar="FILE",
-        help="keys that are no longer accepted: a list of public keys, or a KRL (ssh-keygen(1))",
-    )
+    path_option(parser, "--signers", "FILE", "allowed_signers (ssh-keygen(1))", required=True)
+    note = "keys that are no longer accepted: a list of public keys, or a KRL (ssh-keygen(1))"
+    path_option(parser, "--revoked", "FILE", note)
 
 
 BASELINE_VERBS = {
@@ -258,16 +245,14 @@ def _baseline_arguments(parser: ArgumentParser) -> None:
     verb_argument(parser, BASELINE_VERBS)
     run_argument(parser)
     site_arguments(parser)
-    parser.add_argument(
-        "--signers", type=Path, metavar="FILE", help="allowed_signers (default: that of the site)"
-    )
+    path_option(parser, "--signers", "FILE", "allowed_signers (default: that of the site)")
     note = "of the baseline (default: accepted)"
     parser.add_argument("--name", default="accepted", help=note)
     parser.add_argument("--reason", default="", help="why a run is accepted that is UNJUDGED")
     note = "who made the figures, if this kit did not"
     parser.add_argument("--label", default="", help=note)
     note = "the exported file (default: contract-items.yml)"
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=note)
+    path_option(parser, "--output", "FILE", note, "-o")
     flag(parser, "--replace", "remove the earlier runs from the baseline")
 
 
@@ -276,9 +261,7 @@ def _install_arguments(parser: ArgumentParser) -> None:
     site_arguments(parser)
     parser.add_argument("--from", dest="origin", required=True, help="the provider")
     flag(parser, "--check", "report what is missing, install nothing")
-    parser.add_argument(
-        "--bundle", type=Path, metavar="FILE", help="a file of `proofmark install bundle`"
-    )
+    path_option(parser, "--bundle", "FILE", "a file of `proofmark install bundle`")
     flag(
         parser,
         "--modules",
@@ -297,14 +280,14 @@ def _install_arguments(parser: ArgumentParser) -> None:
 
 def _source_arguments(parser: ArgumentParser) -> None:
     _spack_arguments(parser)
-    parser.add_argument("--sources", type=Path, metavar="FOLDER", help="a mirror with sources")
+    path_option(parser, "--sources", "FOLDER", "a mirror with sources")
 
 
 def _spack_arguments(parser: ArgumentParser) -> None:
     """Add the options that name Spack and the folder of installations to `parser`."""
-    parser.add_argument("--prefixes", type=Path, metavar="FOLDER", help="folder of installations")
-    parser.add_argument("--spack", type=Path, help="Spack at the pinned commit")
-    parser.add_argument("--spack-packages", type=Path, help="its recipes at the pinned commit")
+    path_option(parser, "--prefixes", "FOLDER", "folder of installations")
+    path_option(parser, "--spack", "SPACK", "Spack at the pinned commit")
+    path_option(parser, "--spack-packages", "SPACK_PACKAGES", "its recipes at the pinned commit")
 
 
 def _locked_arguments(parser: ArgumentParser, os_note: str, arch_note: str) -> None:
@@ -324,7 +307,7 @@ def _packages_of_lock_arguments(parser: ArgumentParser, os_note: str = OWN_SYSTE
 
 def _sources_arguments(parser: ArgumentParser) -> None:
     _packages_of_lock_arguments(parser, "the system of the lock (default: this one)")
-    parser.add_argument("--mirror", type=Path, metavar="FOLDER", help="search the files here")
+    path_option(parser, "--mirror", "FOLDER", "search the files here")
     parser.add_argument("--format", choices=("table", "json"), default="table")
 
 
@@ -364,7 +347,7 @@ def _programs_arguments(parser: ArgumentParser) -> None:
 
 def _build_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("package", metavar="PACKAGE", help="a package whose source the kit has")
-    parser.add_argument("--prefixes", type=Path, metavar="FOLDER", help="folder of installations")
+    path_option(parser, "--prefixes", "FOLDER", "folder of installations")
 
 
 STOPPED_EARLY = 6

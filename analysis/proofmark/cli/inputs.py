@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.suite import Benchmarks
 from proofmark.cli.command import SECRETS
-from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.errors import BadInput, InputError, bad_input, refuse
 from proofmark.common.input_limits import MAX_RUN_FILE_BYTES, MAX_SMALL_BYTES
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.nodesets import folded, unfold
@@ -193,8 +193,7 @@ def plan_of(
             raise BadInput(
                 *wrong, *(error.mistakes if isinstance(error, IdleLimits) else ())
             ) from None
-        if wrong:
-            raise BadInput(*wrong)
+        refuse(wrong)
     except BadInput as error:
         raise type(error)(*(located(site, each) for each in error.mistakes)) from None
     if not shown:
@@ -232,8 +231,7 @@ def _site_in(
     for site in sites:
         if site.partition_name == partition:
             return site
-    if mistakes:
-        raise BadInput(*mistakes)
+    refuse(mistakes)
     names = ", ".join(site.partition_name for site in sites)
     raise bad_input(inventory.folder, "compute", f"no partition {partition!r} of the run", names)
 
@@ -298,15 +296,17 @@ def refuse_other_hosts(run: Run, site: Site) -> None:
         raise bad_input(run.files.plan, "", found, f"hosts of {site.partition_name}")
 
 
-def refuse_unexecuted(run: Run) -> None:
-    """Refuse to run steps of `run` if this kit does not start its programs.
+def executed_run(folder: Path) -> Run:
+    """Return the run in `folder`, whose programs this kit starts.
 
     Raises:
-        BadInput: others produced its outputs.
+        BadInput: there is no run, or others produced its outputs.
     """
+    run = open_run(folder)
     if not run.executed:
         found = f"{run.id}: outputs that others produced"
         raise bad_input("RUN", "", found, "a run of this kit, which has commands")
+    return run
 
 
 @contextmanager
@@ -319,8 +319,7 @@ def open_or_plan_run(
         BadInput: the run does not exist, or the options to plan one are missing.
     """
     if options.folder:
-        run = open_run(options.folder)
-        refuse_unexecuted(run)
+        run = executed_run(options.folder)
         yield run, site_of_run(options, run, {"scratch_dir": scratch_dir})
         return
     if not options.limit:

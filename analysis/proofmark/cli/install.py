@@ -9,11 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from proofmark.cli.inputs import (
+    executed_run,
     inventory_of,
     kit_benchmarks,
     packages_of_kit,
+    prefixes,
     read_stdin,
-    refuse_unexecuted,
     site_of_run,
 )
 from proofmark.cli.output import print_json, print_line, print_table, print_text
@@ -22,7 +23,7 @@ from proofmark.common.files import read_regular, write_private
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.progress_lines import say
 from proofmark.plan.lacking import refuse_lacking
-from proofmark.runs.run import Run, open_run
+from proofmark.runs.run import Run
 from proofmark.runs.stage_faults import noting_faults
 from proofmark.site.partition import Toolchain
 from proofmark.software.environments import build, not_built, own_packages, with_own
@@ -53,15 +54,9 @@ def site_locks(options: Namespace) -> Path | None:
     return inventory_of(options).folder / "locks" if options.inventory else None
 
 
-def _prefixes(options: Namespace, kit: Path) -> Path:
-    given: Path = options.prefixes or result_folder(kit, ".provision")
-    return given.resolve()
-
-
 def install(options: Namespace) -> int:
     """Install the programs of a run, or report missing packages; print the result as JSON."""
-    run = open_run(options.folder)
-    refuse_unexecuted(run)
+    run = executed_run(options.folder)
     with nullcontext() if options.check else noting_faults(run.folder, "build"):
         return _install(options, run)
 
@@ -75,12 +70,12 @@ def _install(options: Namespace, run: Run) -> int:
     programs, environments = _programs(run), kit / "environments"
     refuse_lacking(run.plan.suite, programs, site, packages_of_kit)
     own = programs.keys() & own_packages(environments) - site.partition.preinstalled.keys()
-    prefixes = _prefixes(options, kit)
+    folder = prefixes(options)
     request = ProvisionRequest(
         kit=kit,
         arch=site.partition.environment,
         programs={name: each for name, each in programs.items() if name not in own},
-        prefixes=prefixes,
+        prefixes=folder,
         sources=Sources(
             spack=options.spack,
             packages=options.spack_packages,
@@ -95,11 +90,11 @@ def _install(options: Namespace, run: Run) -> int:
         module_output=modules,
     )
     provider = PROVIDERS.get(options.origin)(request)
-    missing, own_missing = provider.missing(), not_built(environments, own, prefixes)
+    missing, own_missing = provider.missing(), not_built(environments, own, folder)
     installed = None if options.check and missing else provider.install()
     if installed is not None:
         compiled = own.difference(own_missing) if options.check else own
-        installed = with_own(installed, environments, compiled, prefixes)
+        installed = with_own(installed, environments, compiled, folder)
         target = run.files.installed
         text = installed.model_dump_json(indent=1) + "\n"
         same = target.exists() and read_regular(target) == text.encode()
@@ -131,7 +126,7 @@ def _programs(run: Run) -> dict[str, list[str]]:
 def build_program(options: Namespace) -> int:
     """Compile the program of a package of the kit; print its path."""
     kit = kit_folder()
-    built = build(kit / "environments", options.package, _prefixes(options, kit))
+    built = build(kit / "environments", options.package, prefixes(options))
     print_text("\n".join(built.programs.values()))
     return 0
 
@@ -155,7 +150,7 @@ def ready(options: Namespace, kit: Path) -> SpackInstallation:
         BadInput: a checkout is not at its pin, or cannot be cloned.
     """
     sources = Sources(spack=options.spack, packages=options.spack_packages)
-    installation = installation_in(_prefixes(options, kit), sources)
+    installation = installation_in(prefixes(options), sources)
     installation.root.mkdir(parents=True, exist_ok=True)
     bootstrap(installation, kit, load_mapping(kit / PINS), sources)
     return installation
@@ -168,7 +163,7 @@ def _request(options: Namespace, kit: Path) -> tuple[ProvisionRequest, spack.Cho
         kit=kit,
         arch=options.arch,
         programs={},
-        prefixes=_prefixes(options, kit),
+        prefixes=prefixes(options),
         # A bundle may get sources that the folder lacks from the addresses of the recipes.
         sources=Sources(
             spack=options.spack,

@@ -13,7 +13,7 @@ from typing import Any
 from proofmark.cli.inputs import inventory_of
 from proofmark.cli.install import ready, system_of
 from proofmark.cli.output import print_line
-from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.errors import BadInput, InputError, bad_input, refuse
 from proofmark.common.files import write_atomic
 from proofmark.common.kit import kit_folder
 from proofmark.common.processes import environment_of, run_command
@@ -85,9 +85,7 @@ def lock(options: Namespace) -> int:
             raise bad_input(locks, ALL, f"no lock of {system}", "an environment with a lock")
     spack = ready(options, kit)
     if options.compare:
-        different = 0
-        for name in names:
-            different += _compare(kit, locks / name / system, spack)
+        different = sum(_compare(kit, locks / name / system, spack) for name in names)
         return DIFFERENT if different else 0
     mistakes: list[InputError] = []
     for name in names:
@@ -98,8 +96,7 @@ def lock(options: Namespace) -> int:
                 _write_of_site(options, inventory, locks / name / system, spack)
         except BadInput as error:  # the other locks are made all the same
             mistakes += error.mistakes
-    if mistakes:
-        raise BadInput(*mistakes)
+    refuse(mistakes)
     return 0
 
 
@@ -127,8 +124,7 @@ def _write_of_site(
     made = read_lock(path)
     built = sorted(spec.label for spec in made.missing(made.roots, ()))
     say(f"{len(built)} packages to build: {', '.join(built)}")
-    if mistakes := check(kit, name, system, folder.parents[1]):
-        raise BadInput(*mistakes)
+    refuse(check(kit, name, system, folder.parents[1]))
     _print_written(path, before)
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from proofmark.cli.inputs import (
     credentials_of,
+    executed_run,
     open_or_plan_run,
-    refuse_unexecuted,
     site_name,
     site_of_inventory,
     site_of_run,
@@ -198,8 +198,7 @@ MODES: Mapping[str, Callable[[Namespace], int]] = {
 
 
 def _opened(options: Namespace) -> tuple[Run, Site]:
-    opened = open_run(options.folder)
-    refuse_unexecuted(opened)
+    opened = executed_run(options.folder)
     return opened, site_of_run(options, opened)
 
 
@@ -369,8 +368,7 @@ def _unmount(options: Namespace) -> list[str]:
 
 def _clean(options: Namespace) -> list[str]:
     """Remove the files that the run left in scratch."""
-    opened = open_run(options.folder)
-    refuse_unexecuted(opened)
+    opened = executed_run(options.folder)
     site = site_of_run(options, opened, {"scratch_dir": options.scratch_dir})
     with lock(opened.folder):
         return clean(opened, site, options.user or "")

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from proofmark import __version__
 from proofmark.cli.command import AddedCommand, ArgumentUse, Command, whole
 from proofmark.cli.commands import OF_VERBS, OWN, STAGES
-from proofmark.common.errors import BadInput, InputError, nearest
+from proofmark.common.errors import InputError, nearest, refuse
 from proofmark.common.plugins import installed
 from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.progress_lines import say
@@ -199,8 +199,7 @@ class _CommandParser(_Parser):
         mistakes: list[InputError] = []
         for use in self._uses:
             mistakes += use.mistakes(self._given)
-        if mistakes:
-            raise BadInput(*mistakes)
+        refuse(mistakes)
         return argparse.Namespace(called=Called(self._name, options, self._further())), rest
 
     def _further(self) -> dict[str, bool]:

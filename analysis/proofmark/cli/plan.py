@@ -24,11 +24,11 @@ from proofmark.cli.inputs import (
 )
 from proofmark.cli.output import print_json, print_line, print_table, print_text, table_text
 from proofmark.common.errors import (
-    BadInput,
     NodeFailure,
     NothingToRun,
     bad_input,
     note_failed_nodes,
+    refuse,
 )
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.nodesets import fold, folded
@@ -216,12 +216,9 @@ def plan(options: Namespace) -> int:
     refuse_wrong_facts(site, benchmarks, checks)
     check_provider(site.partition.provision_from, prefixes(options))
     made, machines, probe = plan_of(options, benchmarks, site)
-    if mistakes := job_mistakes(site, [made]):
-        file = str(site.facts)
-        raise BadInput(*(replace(mistake, file=file) for mistake in mistakes))
+    refuse(replace(each, file=f"{site.facts}") for each in job_mistakes(site, [made]))
     unjudged = unjudged_of(made, benchmarks, site, machines, probe, options.baseline)
-    if (refused := refusals(unjudged, site)) and not options.accept_unjudged:
-        raise BadInput(*refused)
+    refuse(() if options.accept_unjudged else refusals(unjudged, site))
     refuse_unseen(site, runs)
     site, baseline = with_baseline(site, options.baseline)
     run, continued = start_or_continue(
@@ -309,7 +306,7 @@ def _print(options: Namespace, benchmarks: Benchmarks, sites: Sequence[Site], ru
         else:
             if options.verbose:
                 print_steps(made)
-            lines = planned.summary(*((sys.maxsize,) if options.verbose else ()))
+            lines = planned.summary(sys.maxsize if options.verbose else MOST_LINES)
         if options.output:
             folder = options.output / (site.partition_name if len(sites) > 1 else "")
             planned.preview.write(folder)

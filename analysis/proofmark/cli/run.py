@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from proofmark.cli.commands import STOPPED_EARLY
-from proofmark.cli.inputs import node_names, open_or_plan_run, read_stdin, refuse_unexecuted
+from proofmark.cli.inputs import executed_run, node_names, open_or_plan_run, read_stdin
 from proofmark.cli.output import print_json, print_line
 from proofmark.common.errors import BadInput, NodeFailure, note_failed_nodes
 from proofmark.common.files import is_folder, read_json
@@ -30,7 +30,6 @@ from proofmark.runs.run import (
     Run,
     benchmarks_of,
     leave_out,
-    open_run,
     reported_names,
     site_of,
     with_decisions,
@@ -45,8 +44,7 @@ from proofmark.software.software import Software
 
 def rerun(options: Namespace) -> int:
     """Run steps of a run again."""
-    run = open_run(options.folder)
-    refuse_unexecuted(run)
+    run = executed_run(options.folder)
     refuse_unseen(site_of(run), work_files(run.folder).folder)
     rerun_steps(run, pick(run, options.steps), say, options.replaces)
     _read(_sealed(run.folder)[1])
@@ -65,8 +63,7 @@ def _sealed(folder: Path) -> tuple[SealedEvidence, Run]:
 
 def record_software(options: Namespace) -> int:
     """Write ``software.json`` from the probes; stdin has them as JSON."""
-    run = open_run(options.folder)
-    refuse_unexecuted(run)
+    run = executed_run(options.folder)
     with noting_faults(run.folder, "programs"):
         provide_software(
             run,
@@ -98,8 +95,7 @@ def stage(run: Run, site: Site) -> Run:
 
 def execute(options: Namespace) -> int:
     """Run the jobs of a run and print a summary; with ``--scripts``, only write the scripts."""
-    run = open_run(options.folder)
-    refuse_unexecuted(run)
+    run = executed_run(options.folder)
     site = site_of(run)
     if not options.scripts:
         refuse_unseen(site, work_files(run.folder).folder)

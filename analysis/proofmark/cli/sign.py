@@ -10,7 +10,7 @@ from pathlib import Path
 
 from proofmark.cli.inputs import checked_folder, evidence_of, kit_benchmarks, site_of_run
 from proofmark.cli.output import print_line, print_table
-from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.errors import InputError, bad_input, refuse
 from proofmark.common.files import exists, read_json, write_atomic
 from proofmark.common.message import Message
 from proofmark.common.printed_command import PrintedCommand, of_person
@@ -91,8 +91,7 @@ def _countersigned(folder: Path, key: Path) -> Path:
 
 
 def _refuse(folder: Path, wrong: Iterable[Message], accepted: str) -> None:
-    if mistakes := [InputError(f"{folder}", "", each, accepted) for each in wrong]:
-        raise BadInput(*mistakes)
+    refuse(InputError(f"{folder}", "", each, accepted) for each in wrong)
 
 
 def _refuse_other_versions(made: Made, place: Path, accepted: str) -> None:
@@ -168,11 +167,11 @@ def _not_signed(signed: CheckedStatement, predicate: Predicate) -> list[str]:
 
 def baseline(options: Namespace) -> int:
     """Accept a signed run as the reference of later runs; print or remove accepted runs."""
-    VERBS[options.verb](options)
+    VERBS[options.verb](options, site_of_run(options, open_run(options.folder)))
     return 0
 
 
-def _accept(options: Namespace) -> None:
+def _accept(options: Namespace, site: Site) -> None:
     """Add a signed run to a baseline of its partition."""
     # scipy takes a quarter of a second; other uses of this module do not need it.
     from proofmark.judge.baseline_files import (
@@ -181,10 +180,8 @@ def _accept(options: Namespace) -> None:
         extended,
         judged_figures,
     )
-    from proofmark.report.statement import runs_in
 
     run = open_run(options.folder)
-    site = site_of_run(options, run)
     signers = options.signers or site.inventory / SIGNERS
     signed = checked_folder(options.folder, signers)
     if signed.wrong:
@@ -204,9 +201,8 @@ def _accept(options: Namespace) -> None:
     print_line(f"baseline {made.name}: {len(made.runs)} runs in {folder}")
 
 
-def _show(options: Namespace) -> None:
+def _show(options: Namespace, site: Site) -> None:
     """Print the baselines of the partition of a run."""
-    site = site_of_run(options, open_run(options.folder))
     rows = []
     for name in known_baselines(site.inventory, site.partition_name):
         rows += _rows(site, name)
@@ -231,11 +227,10 @@ def _rows(site: Site, name: str) -> list[tuple[str, ...]]:
     ]
 
 
-def _export(options: Namespace) -> None:
+def _export(options: Namespace, site: Site) -> None:
     """Write the figures of a baseline as items of a contract, for a site with like nodes."""
     from proofmark.judge.baseline_files import contract_items
 
-    site = site_of_run(options, open_run(options.folder))
     baseline, figures = read_baseline(_known_folder(options, site))
     items = contract_items(baseline, figures, kit_benchmarks())
     path = options.output or Path(EXPORTED)
@@ -251,9 +246,9 @@ def _known_folder(options: Namespace, site: Site) -> Path:
     return baseline_folder(site.inventory, site.partition_name, options.name)
 
 
-def _remove(options: Namespace) -> None:
+def _remove(options: Namespace, site: Site) -> None:
     """Remove a baseline of the partition of a run; the runs stay."""
-    folder = _known_folder(options, site_of_run(options, open_run(options.folder)))
+    folder = _known_folder(options, site)
     shutil.rmtree(folder)
     print_line(f"removed: {folder}")
 

@@ -66,9 +66,7 @@ def _print_short(answer: Verdict, run: Run, folder: Path, *, strict: bool) -> No
         print_line(_("and {count} more").format(count=left))
     named = of_person(f"{folder}", "RUN")
     every = PrintedCommand("proofmark", "verdict", named, "--all")
-    again = PrintedCommand()
-    if run.executed:
-        again = acceptance_command(run, site_of(run))
+    again = acceptance_command(run, site_of(run)) if run.executed else PrintedCommand()
     code = answer.exit_code(strict=strict)
     command = next_command(answer, code, f"{folder}", again, every)
     if command is not every and (left > 0 or answer.counts["PASS"]):

@@ -48,10 +48,8 @@ class ReadySteps:
     def __init__(self, run: Run, group: Group, say: Callable[[str], None]) -> None:
         self.run, self._group, self._say = run, group, say
         steps = list(group.steps())
-        self._given: set[str] = set()
-        self._later = {step.id for step in steps if step.reads}
-        self._due = {step.id for step in steps if needs_execution(run.files, step)}
-        self._first = True
+        self._left = {step.id for step in steps if needs_execution(run.files, step)}
+        self._readers = {step.id for step in steps if step.reads}
 
     def jobs(self) -> list[Job]:
         """Return the parts of the jobs with the steps that can run now and were not returned yet.
@@ -59,47 +57,21 @@ class ReadySteps:
         Raises:
             BadInput: a decision cannot be written, or an output cannot be read.
         """
-        if not (self._first or self._later - self._given):
-            return []
-        candidates = self._first_or_later()
-        held = set(self._unwritten(candidates))
-        ready: list[Job] = []
-        for job, steps in candidates:
-            chosen = [
-                step
-                for step in steps
-                if step.id not in held and step.id not in self.run.plan.not_needed
-            ]
-            if chosen:
-                self._given.update(step.id for step in chosen)
-                ready.append(job.model_copy(update={"steps": chosen}))
-        return ready
+        held = {*self._unwritten()}
+        ready = self._left - held - self.run.plan.not_needed.keys()
+        self._left = (self._left & self._readers) - ready
+        parts: list[Job] = []
+        for job in self._group.jobs:
+            if steps := [step for step in job.steps if step.id in ready]:
+                parts.append(job.model_copy(update={"steps": steps}))
+        return parts
 
-    def _first_or_later(self) -> list[tuple[Job, list[Step]]]:
-        """Return the steps that a job had to run and that were not returned yet, by job."""
-        first, self._first = self._first, False
-        return [
-            (
-                job,
-                [
-                    step
-                    for step in job.steps
-                    if step.id not in self._given
-                    and (first or step.id in self._later)
-                    and step.id in self._due
-                ],
-            )
-            for job in self._group.jobs
-        ]
-
-    def _unwritten(self, candidates: Sequence[tuple[Job, list[Step]]]) -> Iterator[str]:
+    def _unwritten(self) -> Iterator[str]:
         """Yield the steps whose files are not written yet. Write which will not be written."""
         not_run: dict[str, Message] = {}
         not_needed: dict[str, Message] = {}
-        readers = []
-        for _, steps in candidates:
-            readers += [step for step in steps if step.reads]
-        for step in readers:
+        readers = self._left & self._readers
+        for step in (step for step in self._group.steps() if step.id in readers):
             if why := self.run.plan.not_needed.get(step.reads):
                 not_needed[step.id] = Message("same-files", step=step.reads, text=why)
             elif not has_result(self.run.files.step(step.reads)):

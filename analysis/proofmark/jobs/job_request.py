@@ -281,13 +281,13 @@ def job_mistakes(site: Site, plans: Sequence[Plan]) -> list[InputError]:
 
 def site_mistakes(site: Site, plans: Sequence[Plan]) -> list[InputError]:
     """Return the mistakes of `job_mistakes` that do not depend on the number of nodes of a job."""
-    jobs: list[Job] = []
+    of_mpi: list[Step] = []
     for plan in plans:
-        jobs += plan.jobs()
+        of_mpi += (step for step in plan.steps() if step.launch == "mpi")
     return [
         *_operating_system(site),
-        *_launcher(site, jobs),
-        *_at_once(site, jobs),
+        *_launcher(site, of_mpi),
+        *_at_once(site, of_mpi),
         *_cpus(site),
     ]
 
@@ -302,25 +302,22 @@ def _operating_system(site: Site) -> Iterator[InputError]:
         yield InputError("", "partition.node.operating_system", found, "linux")
 
 
-def _launcher(site: Site, jobs: Sequence[Job]) -> Iterator[InputError]:
-    """Yield a mistake if the ranks of a step would be one process."""
+def _launcher(site: Site, of_mpi: Sequence[Step]) -> Iterator[InputError]:
+    """Yield a mistake if the ranks of a step of MPI would be one process."""
     partition = site.partition
     named = partition.launch.launcher
     own = scheduler(partition.scheduler).own_launcher
     if named != "plain" and (named or not own or partition.provision_from != "preinstalled"):
         return
-    steps = []
-    for job in jobs:
-        steps += [step for step in job.steps if step.launch == "mpi" and step.ranks > 1]
-    if steps:
-        most = max(steps, key=lambda step: step.ranks)
+    most = max(of_mpi, key=lambda step: step.ranks, default=None)
+    if most and most.ranks > 1:
         why = "which starts one process" if named else "and the probe does not recognize its MPI"
         found = f"{named or 'nothing'!r}, {why}; {most.case} has {most.ranks} ranks"
         yield InputError("", "partition.launch.launcher", found, launchers_of_ranks())
 
 
-def _at_once(site: Site, jobs: Sequence[Job]) -> Iterator[InputError]:
-    """Yield a mistake if commands of a step that run at the same time would wait for each other.
+def _at_once(site: Site, of_mpi: Sequence[Step]) -> Iterator[InputError]:
+    """Yield a mistake if commands of a step of MPI that run at the same time would wait.
 
     The MPI is not known yet: without a named launcher it may be the one of the scheduler.
     """
@@ -331,11 +328,7 @@ def _at_once(site: Site, jobs: Sequence[Job]) -> Iterator[InputError]:
     ]
     if not waiting:
         return
-    steps = []
-    for job in jobs:
-        steps += [step for step in job.steps if step.launch == "mpi"]
-    unlike = unlike_steps(steps)
-    most = max(unlike, key=_commands_at_once, default=None)
+    most = max(unlike_steps(of_mpi), key=_commands_at_once, default=None)
     if most is None or _commands_at_once(most) == 1:
         return
     cores = _cores(site)

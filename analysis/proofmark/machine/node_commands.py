@@ -23,12 +23,12 @@ from pydantic import Field, model_validator
 
 from proofmark.common import nodesets
 from proofmark.common.errors import (
-    BadInput,
     InputError,
     NodeFailure,
     Stopped,
     bad_input,
     note_failed_nodes,
+    refuse,
 )
 from proofmark.common.kit import code_folder
 from proofmark.common.nodesets import folded, nodes_by
@@ -343,11 +343,12 @@ def known_packages(names: Iterable[str]) -> list[str]:
     Raises:
         BadInput: ``programs.yml`` does not have one of them, or is wrong.
     """
-    known = {program.debian for program in called().values() if "step" in program.needed}
+    steps = (program.debian for program in called().values() if "step" in program.needed)
+    known = sorted({*steps} - {""})
     asked = sorted(set(names))
-    if unknown := [name for name in asked if name not in known - {""}]:
+    if unknown := [name for name in asked if name not in known]:
         found = ", ".join(map(repr, unknown))
-        raise bad_input("RUN", "step_packages", found, ", ".join(sorted(known - {""})))
+        raise bad_input("RUN", "step_packages", found, ", ".join(known))
     return asked
 
 
@@ -474,12 +475,10 @@ def refuse_failures(what: str, failed: Mapping[str, NodeError], accepted: str) -
     Raises:
         BadInput: a node failed.
     """
-    mistakes = [
+    refuse(
         InputError(what, "", failure.text, accepted, failure.code, folded(nodes))
         for failure, nodes in _nodes_by_failure(failed).items()
-    ]
-    if mistakes:
-        raise BadInput(*mistakes)
+    )
 
 
 def _nodes_by_failure(failed: Mapping[str, NodeError]) -> dict[NodeFailure, list[str]]:

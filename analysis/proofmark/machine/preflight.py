@@ -11,7 +11,6 @@ import os
 import pwd
 import shlex
 import shutil
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -53,7 +52,7 @@ from proofmark.machine.scheduler import (
     scheduler,
 )
 from proofmark.machine.scheduler_commands import EVERY, ask_scheduler
-from proofmark.machine.scratch_checks import judge_scratch, read_scratch
+from proofmark.machine.scratch_checks import judge_scratch, probe_script, read_scratch
 from proofmark.plan.plan import Plan
 from proofmark.plan.totals import nodes_to_reset, resets_s
 from proofmark.site.firmware import Firmware
@@ -231,7 +230,7 @@ def _bmcs(site: Site, firmware: Firmware | None, credentials: Credentials) -> li
             return Answer(Outcome.REFUSED, state.no_reset)
         return Answer(Outcome.BLOCKED, state.blocked) if state.blocked else Answer("OK")
 
-    good, bad = split(fan_out(site.hosts, check_node, firmware.max_parallel, threading.Event()))
+    good, bad = split(fan_out(site.hosts, check_node, firmware.max_parallel))
     failed = {node: Answer(error.outcome, error.text) for node, error in bad.items()}
     return _grouped(what, {**good, **failed})
 
@@ -376,9 +375,7 @@ def scratch_findings(site: Site, plan: Plan) -> list[Finding]:
     what, demand = "scratch: path, type, source, space", site.partition.scratch
     if demand.mount:
         return [Finding(what, "NOT_NEEDED", "the stage scratch mounts and checks it")]
-    user = site.partition.run_user
-    words = [*(("-u", user) if user else ()), *(("-m", demand.source) if demand.source else ())]
-    outputs, _ = run_on_nodes(site, site.hosts, ("scratch-probe.sh", [*words, demand.path]))
+    outputs, _ = run_on_nodes(site, site.hosts, probe_script(demand, site.partition.run_user))
     facts, findings = [], []
     for node, text in outputs.items():
         try:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import PurePosixPath
 
-from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.errors import InputError, bad_input, refuse
 from proofmark.common.nodesets import folded, nodes_by
 from proofmark.common.progress_lines import say
 from proofmark.common.text import size, whole_number
-from proofmark.machine.node_commands import check_failure_budget, run_on_nodes
+from proofmark.machine.node_commands import Script, check_failure_budget, run_on_nodes
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.run import Run
 from proofmark.site.file_systems import Scratch, same_type
@@ -65,6 +65,12 @@ class ScratchFacts:
     def system(self) -> str:
         """Its file system in words."""
         return mount_text(self.kind, self.same_source)
+
+
+def probe_script(demand: Scratch, user: str | None, *words: str) -> Script:
+    """Return the script that reports on the directory, and its arguments."""
+    named = (*(("-u", user) if user else ()), *(("-m", demand.source) if demand.source else ()))
+    return "scratch-probe.sh", [*named, *words, demand.path]
 
 
 def read_scratch(text: str, source: str) -> list[ScratchFacts]:
@@ -230,13 +236,13 @@ def refuse_scratch(
     mistakes = judge_scratch(facts, demand, peak_bytes, may_create=False)
     readers = [] if mistakes else facts  # the file of another node is not there for the same reason
 
-    def refuse(found: Mapping[str, str], accepted: str) -> None:
+    def add(found: Mapping[str, str], accepted: str) -> None:
         for text, nodes in nodes_by(found).items():
             mistakes.append(InputError(demand.path, "", text, accepted, nodes=folded(nodes)))
 
     if user is not None and (others := sorted({node.user for node in facts} - {user})):
-        refuse({"": f"written by {', '.join(others)}"}, f"by {user}")
-    refuse(
+        add({"": f"written by {', '.join(others)}"}, f"by {user}")
+    add(
         {
             node.node: (node.shared or "nothing").replace(token, "the run's token")
             for node in readers
@@ -245,12 +251,11 @@ def refuse_scratch(
         "the text that another node of the run wrote: one file system on all nodes",
     )
     layouts = {node.node: " / ".join(node.layout) for node in facts if block_bytes and node.layout}
-    refuse(
+    add(
         {node: text for node, text in layouts.items() if f"{block_bytes}" not in text.split()},
         f"a block size of {block_bytes}, which the plan requires",
     )
-    if mistakes:
-        raise BadInput(*mistakes)
+    refuse(mistakes)
 
 
 def clean(run: Run, site: Site, user: str = "") -> list[str]:

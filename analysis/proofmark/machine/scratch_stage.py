@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from string import Formatter
 
-from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.errors import BadInput, bad_input, refuse
 from proofmark.common.files import parse_json, read_bytes, write_atomic
 from proofmark.common.nodesets import fold, folded, unfold
 from proofmark.common.progress_lines import say
@@ -31,6 +31,7 @@ from proofmark.machine.scheduler import DrainingScheduler, kept_for_others, pres
 from proofmark.machine.scratch_checks import (
     ScratchFacts,
     judge_scratch,
+    probe_script,
     read_scratch,
     refuse_scratch,
 )
@@ -67,18 +68,13 @@ def mount_commands(scratch: Scratch) -> dict[str, str]:
         words["options"] = ",".join(scratch.mount.options) or "rw"
         commands["mount"] = _shell_text(known.mount, words)
         commands["unmount"] = _shell_text(known.unmount, words)
-    commands["get"] = (
-        _shell_text(known.get, words)
-        if _fields(known.get) <= {name for name, value in words.items() if value}
-        else ""
-    )
+    if _fields(known.get) <= {name for name, value in words.items() if value}:
+        commands["get"] = _shell_text(known.get, words)
     if scratch.layout:
         settable = _fields(known.set) - set(words)
         if set(scratch.layout) != settable:
             raise _no_layout(scratch, ", ".join(sorted(settable)) or "no layout: it is fixed")
-        commands["set"] = _shell_text(
-            known.set, {**words, **{key: f"{value}" for key, value in scratch.layout.items()}}
-        )
+        commands["set"] = _shell_text(known.set, {**words, **scratch.layout})
     return commands
 
 
@@ -86,7 +82,7 @@ def _fields(command: Sequence[str]) -> set[str]:
     return {field for _, field, _, _ in Formatter().parse(" ".join(command)) if field}
 
 
-def _shell_text(command: Sequence[str], words: Mapping[str, str]) -> str:
+def _shell_text(command: Sequence[str], words: Mapping[str, object]) -> str:
     return shlex.join(word.format_map(words) for word in command)
 
 
@@ -194,18 +190,6 @@ class ScratchTarget:
             say(f"reservations of others are not known: {text}")
         return {node: error for node, error in kept.items() if error.outcome is Outcome.HELD}
 
-    def probe(self, *words: str) -> Script:
-        """Return the script that reports on the directory, and its arguments."""
-        user = self.site.partition.run_user or self.use.user
-        source = self.demand.source
-        named = (*(("-u", user) if user else ()), *(("-m", source) if source else ()))
-        return "scratch-probe.sh", [*named, *words, self.demand.path]
-
-
-def _waiting(run: Run, state: Path, mode: str) -> list[str]:
-    """Return the nodes on which steps of `mode` wait, without those that failed to enter it."""
-    return [node for node in waiting_nodes(run, mode) if not _failed(Journal(state, node))]
-
 
 def _failed(journal: Journal) -> bool:
     try:
@@ -225,7 +209,8 @@ def nodes_of(
     """Return the nodes of a run, or those that wait for steps of `mode`.
 
     Args:
-        mode: only the nodes with waiting steps of this mode; empty: those of `due_nodes`.
+        mode: only the nodes with waiting steps of this mode, without those that failed to enter
+            it; empty: those of `due_nodes`.
         scratch_dir: the directory, if it is not that of the inventory.
 
     Raises:
@@ -236,7 +221,9 @@ def nodes_of(
     if (scratch_dir or demand.path).rstrip("/") != planned.rstrip("/"):
         found, accepted = scratch_dir or demand.path, f"{planned}, with which the run was planned"
         raise bad_input("scratch_dir", "", found, accepted)
-    names = _waiting(opened, state, mode) if mode else due_nodes(opened)
+    names = due_nodes(opened)
+    if mode:
+        names = [n for n in waiting_nodes(opened, mode) if not _failed(Journal(state, n))]
     names = present(opened, site, names)
     scratches = site.partition.scratches.values()
     block = next((each.block_bytes for each in scratches if each.path == demand.path), None)
@@ -371,7 +358,8 @@ def _report(
 ) -> tuple[dict[str, str], dict[str, NodeError]]:
     """Mount the file system on `names` or only look, then report on the directory."""
     first = [mount_script(nodes.demand, verb)] if nodes.demand.mount else []
-    return run_on_nodes(nodes.site, names, *first, nodes.probe(*words))
+    user = nodes.site.partition.run_user or nodes.use.user
+    return run_on_nodes(nodes.site, names, *first, probe_script(nodes.demand, user, *words))
 
 
 def _changes(outputs: Mapping[str, str]) -> list[str]:
@@ -396,8 +384,7 @@ def _nodes_with(outputs: Mapping[str, str], fact: str) -> list[str]:
 
 def _refuse(nodes: ScratchTarget, texts: Iterable[str]) -> None:
     peak, may_create = nodes.run.plan.totals.scratch_peak_bytes, nodes.use.may_create
-    if problems := judge_scratch(_facts(texts), nodes.demand, peak, may_create=may_create):
-        raise BadInput(*problems)
+    refuse(judge_scratch(_facts(texts), nodes.demand, peak, may_create=may_create))
 
 
 def _facts(texts: Iterable[str]) -> list[ScratchFacts]:

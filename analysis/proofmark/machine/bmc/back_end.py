@@ -179,6 +179,12 @@ def refused_settings(
                     yield f"{name}: not {value!r}: {causes} makes it {rule.value!r}"
 
 
+def not_settable(state: FirmwareState, name: str) -> Iterator[str]:
+    """Yield why the current value of the attribute `name` could not be set again."""
+    others = {each: value for each, value in state.current.items() if each != name}
+    return refused_settings({name: state.current[name]}, state.offers, others)
+
+
 def typed(wanted: Settings, offers: Mapping[str, AttributeSpec] | None) -> dict[str, Scalar]:
     """Return `wanted` with the types of the registry; a value that has no such form stays."""
     return {
@@ -374,8 +380,7 @@ class BackEnd(ABC):
             if name not in state.current:
                 yield f"{name}: its current value is not reported"
             else:
-                others = {each: value for each, value in state.current.items() if each != name}
-                yield from refused_settings({name: state.current[name]}, state.offers, others)
+                yield from not_settable(state, name)
 
 
 BACK_ENDS = Plugins(

@@ -22,6 +22,7 @@ from proofmark.machine.bmc.back_end import (
     Shell,
     foreign_pending,
     format_settings,
+    not_settable,
     refused_settings,
     to_change,
     typed,
@@ -408,17 +409,10 @@ class ModeTransition:
         for setting, value in self.mode_settings:
             with suppress(NodeError):  # the firmware does not offer it
                 names |= self.back_end.attributes(state, {setting: value})
-        values = {name: state.current[name] for name in names if name in state.current}
         return {
-            name: value
-            for name, value in values.items()
-            if not any(
-                refused_settings(
-                    {name: value},
-                    state.offers,
-                    {each: other for each, other in state.current.items() if each != name},
-                )
-            )
+            name: state.current[name]
+            for name in names
+            if name in state.current and not any(not_settable(state, name))
         }
 
     def refuse(self, history: NodeHistory, state: FirmwareState, target: TargetMode) -> None:
