@@ -308,10 +308,7 @@ class ExecutionChecks:
         Raises:
             BadInput: an expression of the case cannot be computed.
         """
-        for check in self._in_order:
-            if why := check(executed):
-                return why
-        return NOTHING
+        return next((why for check in self._in_order if (why := check(executed))), NOTHING)
 
     def _script(self, executed: Executed) -> Message:
         """Return that a script is not that of the run: of the step, of its job, or of all jobs."""
