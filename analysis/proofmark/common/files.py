@@ -44,13 +44,13 @@ def read_json(path: Path, model: type[Model]) -> Model:
         BadInput: the file is missing, is not a regular file, is larger than `MAX_RUN_FILE_BYTES`
             or does not fit the model.
     """
-    accepted = "a file that proofmark wrote"
     try:
         return model.model_validate_json(read_regular(path))
     except FileNotFoundError:
         raise bad_input(path, "", "no such file", "a complete run") from None
     except ValidationError as error:
-        raise bad_input(path, "", f"unreadable: {error}", accepted) from None
+        found = f"unreadable: {error}"
+        raise bad_input(path, "", found, "a file that proofmark wrote") from None
 
 
 def read_regular(path: Path, limit: int = MAX_RUN_FILE_BYTES) -> bytes:

@@ -239,10 +239,9 @@ def all_suites(
     """
     hosts = tuple(site.partition_hosts or site.hosts)
     whole = site.model_copy(update={"hosts": hosts, "limit": site.partition_name})
-    of_mode = (lambda _: machines) if isinstance(machines, Machine) else machines
 
     def of_all_hosts(mode: str) -> Machine:
-        machine = of_mode(mode)
+        machine = machines(mode)
         return replace(machine, symbols={**machine.symbols, "nodes": len(hosts)})
 
     figures = {}
@@ -284,10 +283,9 @@ def _chunks(step: Step, limit: int | None) -> list[list[str]]:
 
 def _jobs(steps: Sequence[Step], group: int, queue: Queue) -> list[Job]:
     """Put all steps with the same nodes into one job, or into several that the queue accepts."""
-    parts = []
+    jobs: list[Job] = []
     for nodes, members in gathered((tuple(step.nodes), step) for step in steps).items():
-        parts += [(nodes, part) for part in within_limit(members, queue)]
-    return [
-        Job(id=f"{group:02d}-{number:04d}", nodes=list(nodes), steps=part)
-        for number, (nodes, part) in enumerate(parts, start=1)
-    ]
+        for part in within_limit(members, queue):
+            name = f"{group:02d}-{len(jobs) + 1:04d}"
+            jobs.append(Job(id=name, nodes=list(nodes), steps=part))
+    return jobs

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import accumulate, chain, combinations, pairwise, starmap, zip_longest
 from typing import TypeVar
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
-from proofmark.common.grouping import gathered
+from proofmark.common.grouping import batched, gathered
 from proofmark.plan.rank_cpus import NodeRange, PlacedRanks
 from proofmark.site.node.topology import Core, NumaDomain, Topology
 
@@ -104,21 +104,16 @@ def close_places(threads: int, places: int) -> tuple[int, ...]:
     """Return the place of each thread: consecutive places, shared by S_p threads if T > P."""
     if threads <= places:
         return tuple(range(threads))
-    counts = _portions(threads, places)
     places_of_threads = []
-    for place, count in enumerate(counts):
-        places_of_threads += [place for _ in range(count)]
+    for place, count in enumerate(_portions(threads, places)):
+        places_of_threads += [place] * count
     return tuple(places_of_threads)
 
 
 def subpartitions(parts: int, places: int) -> tuple[range, ...]:
     """Divide the places 0 … `places` - 1 into `parts` ≤ `places` ranges of consecutive places."""
-    ranges = []
-    start = 0
-    for length in _portions(places, parts):
-        ranges.append(range(start, start + length))
-        start += length
-    return tuple(ranges)
+    borders = accumulate(_portions(places, parts), initial=0)
+    return tuple(starmap(range, pairwise(borders)))
 
 
 def spread_places(threads: int, places: int) -> tuple[int, ...]:
@@ -268,9 +263,7 @@ def _groups(cores: Sequence[Core], width: int, wanted: int) -> list[Cores]:
     for parts in sorted(divisions, key=len, reverse=True):
         groups = []
         for part in parts:
-            groups += [
-                tuple(part[at : at + width]) for at in range(0, len(part) - width + 1, width)
-            ]
+            groups += [tuple(group) for group in batched(part, width) if len(group) == width]
         if len(groups) >= wanted:
             break
     return groups
@@ -285,12 +278,9 @@ def _deal(groups: list[Cores], levels: Sequence[Level]) -> list[Cores]:
     if not levels:
         return groups
     first, *finer = levels
-    queues = [_deal(part, finer) for part in _divide(groups, lambda group: first(group[0]))]
-    longest = max(len(queue) for queue in queues)
-    dealt = []
-    for turn in range(longest):
-        dealt += [queue[turn] for queue in queues if turn < len(queue)]
-    return dealt
+    parts = _divide(groups, lambda group: first(group[0]))
+    turns = zip_longest(*(_deal(part, finer) for part in parts))
+    return [*filter(None, chain.from_iterable(turns))]
 
 
 Shares = list[tuple[int, int]]
@@ -398,10 +388,7 @@ def hops_away(wanted: int) -> Callable[[PlacementRequest, int], Layout]:
 
 def _first_cores(request: PlacementRequest) -> list[Core]:
     """Return the first core of every socket."""
-    firsts: dict[int, Core] = {}
-    for core in request.topology.cores:
-        firsts.setdefault(core.socket, core)
-    return list(firsts.values())
+    return [cores[0] for cores in _divide(request.topology.cores, lambda core: core.socket)]
 
 
 @dataclass(frozen=True, slots=True)

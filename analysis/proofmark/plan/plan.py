@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
+from itertools import chain
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
@@ -123,10 +124,7 @@ class Plan(StrictModel):
         """Return the nodes of all jobs, those of later jobs too, each once."""
         if self.hosts:
             return list(self.hosts)
-        named: dict[str, None] = {}
-        for job in self.jobs():
-            named |= dict.fromkeys(job.nodes)
-        return list(named)
+        return [*dict.fromkeys(chain.from_iterable(job.nodes for job in self.jobs()))]
 
     def jobs(self) -> Iterator[Job]:
         """Yield every job in the order of execution."""
@@ -180,8 +178,7 @@ class Plan(StrictModel):
     def steps_to_run(self) -> Iterator[Step]:
         """Yield every step of the groups of `to_run` in the order of execution."""
         for group in self.to_run():
-            for job in group.jobs:
-                yield from job.steps
+            yield from group.steps()
 
 
 MOST_NAMED = 5

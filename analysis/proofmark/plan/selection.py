@@ -537,8 +537,11 @@ def planned_items(
 ) -> Iterator[PlannedItem]:
     """Yield each item of `contract` for each partition of `plans` that it is for."""
     for partition in dict.fromkeys(plan.partition for plan in plans):
-        own = [plan for plan in plans if plan.partition == partition]
-        of_partition = [(plan, figures_of_plan(plan, benchmarks)) for plan in own]
+        of_partition = [
+            (plan, figures_of_plan(plan, benchmarks))
+            for plan in plans
+            if plan.partition == partition
+        ]
         for item in contract.items:
             if item.system in (None, partition):
                 repeats = {}

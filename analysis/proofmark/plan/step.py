@@ -317,10 +317,7 @@ class Step(StrictModel):
         """Return the nodes of all measurements, in their order, without the measurements."""
         if self.scope != "each-pair":
             return self.nodes
-        if self.round:
-            return list(chain.from_iterable(self._pairs()))
-        ordered = self._neighbours()
-        return ordered[: len(ordered) // 2 * 2]
+        return list(chain.from_iterable(self._pairs()))
 
     @property
     def of_several_nodes(self) -> bool:
@@ -341,9 +338,8 @@ class Step(StrictModel):
     def uses_scratch(self) -> bool:
         """Whether the step needs a folder in scratch."""
         texts = [*self.arguments, *self.environment.values(), *self.inputs.values()]
-        stated = self.bytes or self.directory or self.writes or self.layout
-        stated = stated or self.reads or self.kept
-        return bool(stated) or any(SCRATCH in text for text in texts)
+        stated = (self.bytes, self.directory, self.writes, self.layout, self.reads, self.kept)
+        return any(stated) or any(SCRATCH in text for text in texts)
 
     @property
     def measurements(self) -> int:
@@ -375,6 +371,9 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
     def rendered(value: Any, key: str) -> Any:
         return render(value, scope, file=file, key=key)
 
+    def real(value: Any, key: str, least: int = 0) -> float:
+        return number(rendered(value, key), file, key, least=least)
+
     def whole(value: Any, key: str, least: int = 0) -> int:
         return count(rendered(value, key), file, key, least=least)
 
@@ -383,10 +382,10 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
         values = {key.rstrip("_"): point.values[key] for key in keys}
         return {key: value for key, value in values.items() if not isinstance(value, list)}
 
-    seconds = number(rendered(case.cost.seconds, "cost.seconds"), file, "cost.seconds", least=0)
+    seconds = real(case.cost.seconds, "cost.seconds")
     timeout = 60 + 10 * seconds
     if case.timeout is not None:
-        timeout = number(rendered(case.timeout, "timeout"), file, "timeout", least=1)
+        timeout = real(case.timeout, "timeout", least=1)
     labels = {key: rendered(text, f"labels.{key}") for key, text in case.labels.items()}
     swept = {*case.sweep, *sweep.use.sweep}
     recorded = [
@@ -398,9 +397,7 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
     for item in case.arguments:
         words = rendered(item, "arguments")
         arguments += [str(word) for word in (words if isinstance(words, list) else [words])]
-    moved = int(
-        number(rendered(case.network_bytes, "network_bytes"), file, "network_bytes", least=0)
-    )
+    moved = int(real(case.network_bytes, "network_bytes"))
     return Step(
         id="",
         case=name,

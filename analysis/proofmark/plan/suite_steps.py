@@ -40,7 +40,7 @@ from proofmark.plan.sweep import Layouts, Sweep, rate_symbols, storage_symbols
 from proofmark.plan.totals import endless_steps
 from proofmark.site.fabric import Fabric
 from proofmark.site.inventory import Site
-from proofmark.site.machines import Machine, Machines
+from proofmark.site.machines import Machines
 
 NO_LOAD = "none"
 """The value of the parameter `LOAD` of a baseline."""
@@ -290,7 +290,7 @@ class SuiteSteps:
         self.intended_nodes: dict[tuple[str, Scope], int] = {}
         self._folder, self._suite, self._site = benchmarks.folder, suite, site
         self._cases = benchmarks.cases
-        self._machine = (lambda _: machines) if isinstance(machines, Machine) else machines
+        self._machine = machines
         self._layouts: dict[str, Layouts] = {}
         groups = cache(partial(node_groups, site, site.partition.nodes_per_job))
         self._rounds = cache(partial(rounds_of_jobs, site.partition.fabric, groups))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import ceil
 
 from proofmark.common.errors import InputError
@@ -125,10 +126,7 @@ def idle_cores(plan: Plan, machines: Callable[[str], Machine]) -> Iterable[str]:
             on_node: list[tuple[int, ...]] = []
             for node, of_nodes in ranges_of(step.cpus):
                 on_node += of_nodes.cpus if node == 0 else ()
-            busy_cores = set()
-            for cpus in on_node:
-                busy_cores |= {topology.core_of[cpu].index for cpu in cpus}
-            busy = len(busy_cores)
+            busy = len({topology.core_of[cpu] for cpu in chain.from_iterable(on_node)})
             start = f"{step.case}, mode {group.mode}: the ranks use"
             of = f"{busy} of {len(topology.cores)} cores of a node"
             if step.placement != "fitted":
@@ -175,8 +173,8 @@ def requested_s(steps: Iterable[Step], queue: Queue) -> int:
     the queue. Repeats of disturbed steps are in the margin. Steps that do not finish within it run
     in the next attempt.
     """
-    wanted = ceil(MARGIN * sum(step.wall_s for step in steps))
-    return min(max(wanted, LEAST_S), queue.max_walltime_s or max(wanted, LEAST_S))
+    wanted = max(ceil(MARGIN * sum(step.wall_s for step in steps)), LEAST_S)
+    return min(wanted, queue.max_walltime_s or wanted)
 
 
 def longest_step_s(steps: Iterable[Step], queue: Queue) -> int:

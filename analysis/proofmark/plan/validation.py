@@ -60,10 +60,10 @@ def sites_in(inventories: Path) -> tuple[list[Site], list[InputError]]:
     for folder in sorted(inventories.iterdir()):
         try:
             read, wrong = read_sites(folder, COMPUTE)
+            sites += read
+            mistakes += wrong
         except BadInput as error:
-            read, wrong = [], [*error.mistakes]
-        sites += read
-        mistakes += wrong
+            mistakes += error.mistakes
     return sites, mistakes
 
 
@@ -124,9 +124,10 @@ def _mistakes_on(
                 continue
             file, key = _file(benchmarks, case), f"references.{index}"
             mistakes = list(selection_mistakes(file, key, reference, case, suites, benchmarks))
-            if not mistakes:
+            if mistakes:
+                remaining[case, index] += mistakes
+            else:
                 del remaining[case, index]
-            remaining.get((case, index), []).extend(mistakes)
     return [mistake for mistakes in remaining.values() for mistake in mistakes]
 
 

@@ -159,7 +159,7 @@ class Baseline(StrictModel):
         """Return the state of each node."""
         states: dict[str, AcceptedNodes] = {}
         for state in self.nodes:
-            states |= {host: state for host in hosts_of(state.nodes)}
+            states |= dict.fromkeys(hosts_of(state.nodes), state)
         return states
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Sequence
+from itertools import chain
 from pathlib import Path
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
@@ -189,10 +190,7 @@ def _lines_of(file: Path) -> list[str]:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise bad_input("-l", f"@{file}", str(error), "a file with one pattern a line") from None
-    parts = []
-    for line in lines:
-        parts += _split(line)
-    return parts
+    return [*chain.from_iterable(map(_split, lines))]
 
 
 def named_hosts(part: str, groups: Collection[str], hosts: Collection[str]) -> list[str] | None:
@@ -273,10 +271,7 @@ def selected(matches: Sequence[tuple[str, Sequence[str]]], everything: Sequence[
         everything: all hosts, which a pattern without a part that adds hosts begins with.
     """
     added = [names for part, names in matches if part[:1] not in ("!", "&")]
-    names_added: list[str] = []
-    for names in added or [everything]:
-        names_added += names
-    hosts = dict.fromkeys(names_added)
+    hosts = dict.fromkeys(chain.from_iterable(added or [everything]))
     for part, names in matches:
         listed = set(names)
         if part.startswith(("!", "&")):
@@ -287,10 +282,9 @@ def selected(matches: Sequence[tuple[str, Sequence[str]]], everything: Sequence[
 
 def pattern_of(hosts: Sequence[str], partition: str, everything: Sequence[str]) -> str:
     """Return a pattern for `hosts` of a partition that Ansible and the kit read alike."""
-    chosen = set(hosts)
-    others = [f"!{host}" for host in everything if host not in chosen]
+    others = [f"!{host}" for host in everything if host not in {*hosts}]
     without = ",".join([partition, *others])
-    return without if not others else min((without, ",".join(hosts)), key=len)
+    return min((without, ",".join(hosts)), key=len) if others else without
 
 
 def _unknown(name: str, groups: Collection[str], hosts: Collection[str]) -> InputError:

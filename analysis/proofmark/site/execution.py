@@ -46,10 +46,7 @@ class ReadingLibrary(StrictModel):
     def knows(self, name: str) -> bool:
         """Return whether the variable `name`, which has the prefix, is known."""
         rest = name.removeprefix(self.prefix)
-        for pattern in self.names:
-            if fnmatchcase(rest, pattern) or fnmatchcase(f"{rest}_", pattern):
-                return True
-        return False
+        return any(fnmatchcase(rest, each) or fnmatchcase(f"{rest}_", each) for each in self.names)
 
 
 class _Table(StrictModel):

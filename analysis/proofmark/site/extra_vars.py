@@ -393,8 +393,7 @@ _OF_INI = re.compile(r"(\w+)\s*=\s*('[^']*'|\"[^\"]*\"|\S*)")
 def _of_ini(file: Path) -> Iterator[Variable | InputError]:
     """Yield the variables in a file of hosts in the form of INI, and its wrong lines."""
     lines = [line.strip() for line in text_or_empty(file, MAX_YAML_BYTES).splitlines()]
-    sections = [match for line in lines if (match := _SECTION.match(line))]
-    groups = {match[1] for match in sections if match[2] != "vars"}
+    groups = {match[1] for match in map(_SECTION.match, lines) if match and match[2] != "vars"}
     name, kind = "", "hosts"
     for number, line in enumerate(lines, start=1):
         place = f"{file}:{number}"
@@ -448,14 +447,11 @@ def split_facts(manager: Any, variable: str, parent: str) -> Iterator[InputError
         parent: the group whose children are the partitions.
     """
     top = manager.groups.get(parent)
-    stated = []
-    for source in map(Path, manager._sources):
-        for each in _stated(source):
-            if isinstance(each, Variable) and each.folder == OF_VARIABLES[0]:
-                stated += [each] if each.name == variable else []
+    every = chain.from_iterable(map(_stated, map(Path, manager._sources)))
+    stated = [v for v in every if isinstance(v, Variable) and v.folder == OF_VARIABLES[0]]
     for group in top.child_groups if top else ():
         names = {group.name, *(each.name for each in group.get_ancestors())}
-        places = [each.place for each in stated if each.owner in names]
+        places = [v.place for v in stated if v.name == variable and v.owner in names]
         if len(places) > 1:
             found = f"defined in {len(places)} files; Ansible reads one of them"
             accepted = f"one file with the key {variable}; another one is {', '.join(places[1:])}"

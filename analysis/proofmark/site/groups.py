@@ -20,6 +20,7 @@ from pydantic import Field, SecretStr, TypeAdapter
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest, refuse
 from proofmark.common.files import text_or_empty
+from proofmark.common.grouping import gathered
 from proofmark.common.input_limits import MAX_YAML_BYTES
 from proofmark.common.kit import ansible_constants, kit_folder
 from proofmark.common.nodesets import folded
@@ -267,13 +268,11 @@ class PartitionGroup(StrictModel):
         """Return `access` with the passwords of its hosts."""
         if self.access is None or not self.passwords:
             return self.access
-        passwords = {host: SecretStr(self.passwords.get(host, "")) for host in self.hosts}
-        return access(
-            {
-                host: self.access.of(host).model_copy(update={"password": password})
-                for host, password in passwords.items()
-            }
-        )
+        ways = {}
+        for host in self.hosts:
+            password = SecretStr(self.passwords.get(host, ""))
+            ways[host] = self.access.of(host).model_copy(update={"password": password})
+        return access(ways)
 
 
 NO_HOSTS = rb"^(locks|baselines|allowed_signers|contract\.yml)$"
@@ -425,10 +424,11 @@ def _not_in_one_partition(compute: Any) -> Iterator[tuple[str, str]]:
     for group in compute.child_groups:
         for host in group.get_hosts():
             partitions[host.name].append(group.name)
-    kinds: dict[str, list[str]] = {}
-    for host, names in partitions.items():
-        if len(names) != 1:
-            kinds.setdefault(" and ".join(names) or "no partition", []).append(host)
+    kinds = gathered(
+        (" and ".join(names) or "no partition", host)
+        for host, names in partitions.items()
+        if len(names) != 1
+    )
     for where, hosts in kinds.items():
         yield f"{folded(hosts)} in {where}", "each host in one group below compute, its partition"
 

@@ -285,11 +285,6 @@ def links() -> LinkTable:
     return shipped_data("proofmark.site", "links.yml", LinkTable)
 
 
-def lanes() -> tuple[LaneLimit, ...]:
-    """Return the table of the lanes of links."""
-    return links().lanes
-
-
 class Microarchitecture(StrictModel):
     """The cores of processors by the numbers in ``/proc/cpuinfo``: all products have these units.
 
@@ -343,7 +338,7 @@ def _by_product() -> dict[str, ProcessorLimits]:
     """Return the rows of the table by each of their names."""
     rows: dict[str, ProcessorLimits] = {}
     for row in processors():
-        rows |= {product_name(name): row for name in (row.name, *row.also)}
+        rows |= dict.fromkeys(map(product_name, (row.name, *row.also)), row)
     return rows
 
 
@@ -396,7 +391,7 @@ def link(rate: str, layer: str | None = None) -> LinkLimit | None:
     shown, count = float(match[1]), int(match[2])
     if layer == ETHERNET:
         return ethernet(round(1000 * shown))
-    for row in lanes():
+    for row in links().lanes:
         if row.speed == (match[3] or "") and row.shown_gbit * count == shown:
             return LinkLimit(
                 count * row.lane_bytes_per_s,
@@ -416,7 +411,7 @@ def _large_messages(rows: Iterable[LinkMeasurement], lanes: int = 0) -> LinkMeas
     known = [row for row in rows if not row.tcp and lanes in (0, row.lanes)]
     real = [row for row in known if row.bare_metal] or known
     rates = [(row.bytes_per_s, row) for row in real if row.bytes_per_s]
-    return min(rates, key=lambda each: each[0])[1] if rates else None
+    return min(rates, key=lambda each: each[0], default=(None, None))[1]
 
 
 @lru_cache(maxsize=256)
@@ -485,7 +480,7 @@ def link_of_gbit(gbit: float, layer: str | None = None) -> LinkLimit | None:
     if layer in (ETHERNET, SLINGSHOT):
         return ethernet(round(1000 * gbit))
     found = []
-    for row in lanes():
+    for row in links().lanes:
         found += [link(f"{gbit:g} Gb/sec ({count}X {row.speed})") for count in (4, 2, 1)]
     return min(filter(None, found), key=lambda limit: limit.bytes_per_s, default=None)
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Any, Literal, TypeVar
 
 from proofmark.common.message import NOTHING, Message
@@ -72,9 +73,7 @@ def most(values: Iterable[float | None]) -> float | None:
 
 def _most_rates(nodes: Iterable[Rates | None]) -> Rates | None:
     known = [rates for rates in nodes if rates is not None]
-    longest = max(map(len, known), default=0)
-    columns = ([*rates, *[-1.0] * (longest - len(rates))] for rates in known)
-    usual = (most(column) for column in zip(*columns, strict=True))
+    usual = map(most, zip_longest(*known, fillvalue=-1.0))
     return tuple(rate for rate in usual if rate is not None and rate >= 0) or None
 
 
@@ -450,11 +449,8 @@ def usual_parts(nodes: Sequence[Parts]) -> Parts:
     """
     if len(nodes) < LEAST_NODES:
         return Parts()
-    usual = {}
-    for name, row in ROWS.items():
-        if row.usual:
-            usual[name] = row.usual([getattr(node, name) for node in nodes])
-    return Parts(**usual)
+    rows = {name: row.usual for name, row in ROWS.items() if row.usual}
+    return Parts(**{name: of([getattr(node, name) for node in nodes]) for name, of in rows.items()})
 
 
 def usual_processor(nodes: Iterable[Parts]) -> str | None:

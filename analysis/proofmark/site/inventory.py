@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -284,9 +285,7 @@ def choose_inventory(given: Sequence[str], kit: Callable[[], Path]) -> Inventory
     Raises:
         BadInput: no site or more than one site is named, or the folder does not exist.
     """
-    sites = []
-    for text in given:
-        sites += [item for item in text.split(",") if item]
+    sites = [*filter(None, ",".join(given).split(","))]
     if len(sites) > 1:
         found = f"{len(sites)} sites ({', '.join(sites)})"
         raise bad_input("-i", "", found, "exactly one site: -i inventory/<site>")
@@ -364,7 +363,8 @@ def read_sites(
     """
     source = Inventory.of(inventory)
     folder = source.folder
-    sites = []
+    sites: list[Site] = []
+    broken = [] if broken is None else broken
     mistakes: list[InputError] = []
     contract = None
     try:
@@ -421,17 +421,15 @@ def read_sites(
             partition = Partition.model_validate(raw)
         except ValidationError as error:
             mistakes += fact_mistakes(file, error)
-            if broken is not None and (right := without_wrong_facts(raw, error)):
+            if right := without_wrong_facts(raw, error):
                 broken.append(site_of(name, group, right))
             continue
         if partition.origin == PREDICTED:
             place, accepted = _place(file, PARTITION, "origin"), "measured or emulated"
             accepted += "; no inventory declares predictions"
             mistakes.append(InputError(place, f"{PARTITION}.origin", f"{PREDICTED!r}", accepted))
-        elif not questions:
-            sites.append(site_of(name, group, partition))
-        elif broken is not None:
-            broken.append(site_of(name, group, partition))
+        else:
+            (broken if questions else sites).append(site_of(name, group, partition))
     return sites, mistakes
 
 
@@ -439,10 +437,7 @@ def _of_no_partition(
     file: Path, contract: Contract | None, groups: Mapping[str, PartitionGroup]
 ) -> Iterator[InputError]:
     """Yield the items of the contract whose ``system`` is no partition: they judge nothing."""
-    siblings: list[str] = []
-    for group in groups.values():
-        siblings += group.siblings
-    known = dict.fromkeys(siblings)
+    known = dict.fromkeys(chain.from_iterable(group.siblings for group in groups.values()))
     for place, item in enumerate(contract.items if contract and known else ()):
         if item.system is not None and item.system not in known:
             parts = ["items", place, "system"]

@@ -85,7 +85,7 @@ def rails_of(facts: NodeFacts) -> dict[str, Rail]:
     Ports of RoCE are rails only if no port is of InfiniBand, Omni-Path or Slingshot.
     """
     rails = {
-        f"{port.adapter}:{port.port}": Rail(
+        name_of(port): Rail(
             port.numa,
             shown_gbit(port.rate or "") or 0,
             port.state or "",

@@ -91,16 +91,12 @@ def first_error(log: Iterable[str]) -> FirstError | None:
     A failed command, as `make`, is returned only if the log has no other error. None if the log has
     no error.
     """
-    found = list(_errors(log))
-    for kinds in (
-        {ErrorKind.NO_SPACE, ErrorKind.KILLED},
-        set(ErrorKind) - {ErrorKind.COMMAND_ERROR},
-        set(ErrorKind),
-    ):
-        for error in found:
-            if error.kind in kinds:
-                return error
-    return None
+
+    def rank(error: FirstError) -> tuple[bool, bool]:
+        of_machine = error.kind in (ErrorKind.NO_SPACE, ErrorKind.KILLED)
+        return not of_machine, error.kind is ErrorKind.COMMAND_ERROR
+
+    return min(_errors(log), key=rank, default=None)
 
 
 def failed_test(config_log: Iterable[str]) -> Sequence[str]:
@@ -284,17 +280,14 @@ def refused(
         accepted = f"a complete installation; see {output}; run the same command again to continue"
         return bad_input(tool, "", f"exit code {exit_code}", accepted)
     error = error_of_build(failure.log, stage) if failure.log else None
-    code = error.kind.name if error else failure.cause.value
-    place = (
-        f"{error.file}{f':{error.line}' if error.line else ''}: " if error and error.file else ""
-    )
-    text = error.text if error else failure.message
+    code, text, place = failure.cause.value, failure.message, ""
+    needs = "a complete installation"
     if error:
-        needs = what_to_do(error)
+        code, text, needs = error.kind.name, error.text, what_to_do(error)
+        line = f":{error.line}" if error.line else ""
+        place = f"{error.file}{line}: " if error.file else ""
     elif failure.cause in (BuildCause.CHECKSUM, BuildCause.SOURCE):
         needs = SOURCES_NEEDED
-    else:
-        needs = "a complete installation"
     log = failure.log or output
     accepted = f"{needs}; the log is {log}; then run the same command again to continue"
     # The verdict keeps the code and the text, and not the key of a mistake.

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import Field
 
-from proofmark.common.errors import BadInput, InputError, nearest
+from proofmark.common.errors import InputError, nearest, refuse
 from proofmark.common.message import Message
 from proofmark.common.processes import is_secret
 from proofmark.common.shared_models import StrictModel
@@ -138,8 +138,7 @@ def find_programs(prefix: Path, names: Iterable[str], files: Mapping[str, str]) 
         for name, file in wanted.items()
         if file not in paths
     ]
-    if mistakes:
-        raise BadInput(*mistakes)
+    refuse(mistakes)
     return {name: str(paths[file]) for name, file in wanted.items()}
 
 
@@ -158,18 +157,10 @@ def preinstalled(
     Raises:
         BadInput: the inventory does not name a package.
     """
-    mistakes = [
-        InputError(
-            "partition.preinstalled",
-            name,
-            "no entry for this package",
-            f"its prefix and version (entries: {', '.join(entries) or 'none'})",
-        )
-        for name in programs
-        if name not in entries
-    ]
-    if mistakes:
-        raise BadInput(*mistakes)
+    found = "no entry for this package"
+    accepted = f"its prefix and version (entries: {', '.join(entries) or 'none'})"
+    lacking = (name for name in programs if name not in entries)
+    refuse(InputError("partition.preinstalled", name, found, accepted) for name in lacking)
     packages = {
         name: _provided(name, entries[name], programs[name], module_output.get(name, ""))
         for name in programs

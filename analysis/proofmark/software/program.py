@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal
 
-from proofmark.common.errors import BadInput, InputError
+from proofmark.common.errors import InputError, refuse
 from proofmark.common.message import Message
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
@@ -136,8 +136,7 @@ def parse_programs(text: str, source: str) -> tuple[Program, ...]:
             mistakes.append(InputError(source, name, stream.absent["program"], "a program in PATH"))
         elif not {"name", "path"} <= stream.pairs("program").keys():
             mistakes.append(InputError(source, "program", "no name or path", "both"))
-    if mistakes:
-        raise BadInput(*mistakes)
+    refuse(mistakes)
     return tuple(map(_program, streams))
 
 
@@ -333,7 +332,7 @@ def _named(kernels: Iterable[Kernel], name: str | None) -> Kernel | None:
 
 def _right(known: Iterable[Kernel], chosen: Kernel, blas: Blas, facts: NodeFacts) -> Kernel:
     accepted = [kernel for kernel in _fitting(known, facts) if blas.accepts(kernel.name)]
-    best = accepted[-1] if accepted else chosen
+    best = [chosen, *accepted][-1]
     return best if best.rank > chosen.rank or not chosen.runs_on(facts) else chosen
 
 
@@ -350,8 +349,7 @@ def _findings(
     remedies = [Message("set", setting=f"{name}={value}") for name, value in forced.items()]
     if not chosen.runs_on(facts):
         return (_lacking(chosen, blas, facts, about, remedies),)
-    fitting = _fitting(known, facts)
-    best = fitting[-1] if fitting else chosen
+    best = [chosen, *_fitting(known, facts)][-1]
     about |= {"kernel": chosen.name, "isa": chosen.isa, "vector": facts.vector_isa}
     if best.rank > chosen.rank:
         if best.name not in forced.values():

@@ -12,7 +12,7 @@ from proofmark.cases.reference import Rule
 from proofmark.common.message import Message
 from proofmark.judge.references.derived import Derived, Nominal, derive, flop_per_cycle, peak
 from proofmark.site.hardware import StatedNode
-from proofmark.site.hardware_limits import ProcessorLimits, lanes
+from proofmark.site.hardware_limits import ProcessorLimits, links
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.site.node.parts import ReportedDomain
 
@@ -285,7 +285,7 @@ def test_modules_beyond_the_channels_add_nothing_and_the_slowest_counts() -> Non
 
 
 def test_each_link_has_a_latency_with_its_source() -> None:
-    assert all(1e-7 < row.latency_s < 1e-5 and row.latency_source for row in lanes())
+    assert all(1e-7 < row.latency_s < 1e-5 and row.latency_source for row in links().lanes)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from proofmark.plan.plan import Plan, Step
 from proofmark.plan.totals import job_times
 from proofmark.site.execution import Queue
 from proofmark.site.fabric import UNKNOWN_LINK, Fabric
-from proofmark.site.hardware_limits import LANES, LaneLimit, lanes
+from proofmark.site.hardware_limits import LANES, LaneLimit, links
 from proofmark.site.inventory import Site
 from proofmark.site.machines import machines_of
 
@@ -147,7 +147,7 @@ def test_imb_measures_all_sizes_of_p5_on_1024_ranks() -> None:
 
 
 @pytest.mark.parametrize("count", LANES)
-@pytest.mark.parametrize("row", lanes(), ids=[row.speed or "none" for row in lanes()])
+@pytest.mark.parametrize("row", links().lanes, ids=[row.speed or "none" for row in links().lanes])
 def test_the_rate_of_a_link_is_that_of_its_lanes(row: LaneLimit, count: int) -> None:
     name = f"{count}X {row.speed}".strip()
     text = f"{row.shown_gbit * count:g} Gb/sec ({name})"

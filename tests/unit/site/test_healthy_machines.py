@@ -14,7 +14,6 @@ from proofmark.site.hardware_limits import (
     Figure,
     ProcessorLimits,
     ethernet,
-    lanes,
     link,
     links,
     processor,
@@ -125,7 +124,7 @@ def measured(machine: Machine) -> list[Expected]:
     rows = [(row.megabits == port, rate, row.mpi) for row in links().ethernet]
     rows += [
         (machine.of.endswith(f"X {row.speed}".rstrip() + ")"), row.lane_bytes_per_s, row.mpi)
-        for row in lanes()
+        for row in links().lanes
     ]
     return [
         Expected(
@@ -223,7 +222,7 @@ def test_latencies_over_the_same_port_differ_more_than_bandwidths() -> None:
     for record in FILE["links"]:
         if record["kind"] == "latency":
             over[record["port"]].add(record["value"] * 1e-6)
-    for row in lanes():
+    for row in links().lanes:
         for each in row.mpi:
             port = next((text for text in over if str(text).endswith(f"4X {row.speed})")), None)
             if port and each.latency_s and each.lanes == 4:
@@ -244,7 +243,7 @@ def table() -> list[str]:
         "triad": [row.triad for row in processors() if row.triad],
         "bandwidth": [
             each
-            for mpi in (*(row.mpi for row in lanes()), *(row.mpi for row in links().ethernet))
+            for mpi in (*(row.mpi for row in links().lanes), *(row.mpi for row in links().ethernet))
             for each in mpi
             if each.bytes_per_s
         ],

@@ -9,7 +9,6 @@ from proofmark.site.hardware_limits import (
     EthernetLimit,
     LaneLimit,
     ethernet,
-    lanes,
     link,
     links,
     port_bound,
@@ -53,14 +52,14 @@ def test_the_rate_of_a_port(rate: str, bytes_per_s: float) -> None:
 
 
 def test_each_speed_has_all_widths_of_the_kernel() -> None:
-    for row in lanes():
+    for row in links().lanes:
         for count in LANES:
             found = link(text_of(row.shown_gbit, count, row.speed))
             assert found and found.bytes_per_s == pytest.approx(count * row.lane_bytes_per_s)
 
 
 def test_data_are_never_faster_than_the_signal() -> None:
-    for row in lanes():
+    for row in links().lanes:
         assert 0.7 < row.lane_bytes_per_s * 8 / 1e9 / row.shown_gbit <= 1
 
 
@@ -136,15 +135,15 @@ def test_a_rate_without_a_row_is_bound_by_its_number(
 
 
 def test_each_row_has_a_source_and_a_date() -> None:
-    rows: list[LaneLimit | EthernetLimit] = [*lanes(), *links().ethernet]
+    rows: list[LaneLimit | EthernetLimit] = [*links().lanes, *links().ethernet]
     assert all(row.source and row.date for row in rows)
     assert all((row.latency_s is None) == (not row.latency_source) for row in rows)
-    assert len({row.speed for row in lanes()}) == len(lanes())
+    assert len({row.speed for row in links().lanes}) == len(links().lanes)
     assert len({row.megabits for row in links().ethernet}) == len(links().ethernet)
 
 
 def test_mpi_is_never_faster_than_the_port() -> None:
-    measured = [(each, row) for row in lanes() for each in row.mpi]
+    measured = [(each, row) for row in links().lanes for each in row.mpi]
     assert measured
     for each, row in measured:
         assert each.bytes_per_s and each.bytes_per_s <= each.lanes * row.lane_bytes_per_s
@@ -155,5 +154,5 @@ def test_mpi_is_never_faster_than_the_port() -> None:
 
 
 def test_a_virtual_machine_is_marked() -> None:
-    for row in lanes():
+    for row in links().lanes:
         assert all(each.bare_metal is not each.system.startswith("Azure") for each in row.mpi)

@@ -52,7 +52,7 @@ def cpu_quota(limits: Mapping[str, str], unread: Unread) -> float | None:
         elif kind == "cpu.cfs_quota_us" and not value.startswith("-"):
             period = limits.get(f"{group} cpu.cfs_period_us", "")
             quotas.append(unread.read(f"cgroup.{name}", f"{value} {period}", _share))
-    return min((each for each in quotas if each is not None), default=None)
+    return min(filter(None, quotas), default=None)
 
 
 def _share(text: str) -> float:

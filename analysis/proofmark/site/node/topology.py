@@ -230,7 +230,7 @@ class Topology:
         """The core of each hardware thread, by os index."""
         by_pu: dict[int, Core] = {}
         for core in self.cores:
-            by_pu |= {pu: core for pu in core.pus}
+            by_pu |= dict.fromkeys(core.pus, core)
         return by_pu
 
     @property

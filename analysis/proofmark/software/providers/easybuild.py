@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 
-from proofmark.common.errors import BadInput, InputError, bad_input, nearest
+from proofmark.common.errors import BadInput, InputError, bad_input, nearest, refuse
 from proofmark.common.kit import result_folder
 from proofmark.common.printed_command import PrintedCommand
 from proofmark.common.processes import environment_of, run_command
@@ -298,8 +298,7 @@ class EasyBuild(Provider):
                 check()
             except BadInput as error:
                 mistakes += error.mistakes
-        if mistakes:
-            raise BadInput(*mistakes)
+        refuse(mistakes)
 
     def command(self, *words: str) -> list[str]:
         """Return the command line of ``eb`` for the packages, with the arguments `words`.
@@ -379,8 +378,7 @@ class EasyBuild(Provider):
             facts = self.request.facts
             files = {each: with_facts(file, facts) for each, file in spelling.programs.items()}
             paths = find_programs(prefix, names, files)
-            if signs := [*guard(self.target, map(Path, paths.values()))]:
-                raise BadInput(*signs)
+            refuse(guard(self.target, map(Path, paths.values())))
             packages[name] = Provided(
                 version=module.version.partition("-")[0],
                 spec=module.module,
@@ -406,5 +404,4 @@ class EasyBuild(Provider):
             else:
                 link = os.environ.get(LIBBLAS) or DEFAULT_BLAS
                 mistakes += other_blas(program, libraries, linked_file(link))
-        if mistakes:
-            raise BadInput(*mistakes)
+        refuse(mistakes)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.errors import InputError, bad_input, refuse
 from proofmark.common.processes import run_command, run_git
 from proofmark.common.progress_lines import say
 from proofmark.common.text import size
@@ -93,8 +93,7 @@ def unpack(bundle: Path, folder: Path, lock: Path) -> Path:
             # tarfile calls itself for each header before a member.
             except (tarfile.TarError, OSError, UnicodeError, RecursionError) as error:
                 raise bad_input(bundle, "", str(error), accepted) from None
-            if mistakes:
-                raise BadInput(*mistakes)
+            refuse(mistakes)
             fresh.rename(target)
     if (made := digest(target / LOCK)) != digest(lock):
         found = f"a bundle made for another lock ({made[:12]})"

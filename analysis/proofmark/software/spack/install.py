@@ -19,7 +19,7 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
-from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.errors import BadInput, InputError, bad_input, refuse
 from proofmark.common.files import open_to_append
 from proofmark.common.message import Message
 from proofmark.common.printed_command import Part, PrintedCommand, of_person
@@ -323,8 +323,7 @@ def check_recipes(installation: SpackInstallation, environment: Path) -> None:
             accepted = f"{each.locked_recipe}, the recipe of the lock"
             found = each.recipe or "no recipe"
             mistakes.append(InputError(file, f"{each.label}: package_hash", found, accepted))
-    if mistakes:
-        raise BadInput(*mistakes)
+    refuse(mistakes)
 
 
 _ERROR = re.compile(r"==> (?:\S+: )?Error: ")
@@ -379,8 +378,7 @@ def installed_packages(request: ProvisionRequest, chosen: ChosenLock) -> Install
         kit = chosen.kit or Lock(chosen.lock.source, {}, {})
         parts = derived_parts(kit, chosen.lock, name) if chosen.of_site else None
         paths = find_programs(prefix, programs, files)
-        if signs := [*guard(root.target, map(Path, paths.values()))]:
-            raise BadInput(*signs)
+        refuse(guard(root.target, map(Path, paths.values())))
         findings = (
             *check_linked(chosen.lock, name, paths.values()),
             *unchosen_variants(chosen.lock, [name]),

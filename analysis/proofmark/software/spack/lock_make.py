@@ -22,7 +22,7 @@ from typing import Any
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from proofmark.common.errors import BadInput, InputError, bad_input, nearest
+from proofmark.common.errors import InputError, bad_input, nearest, refuse
 from proofmark.common.processes import environment_of, run_command
 from proofmark.common.progress_lines import while_working
 from proofmark.common.shared_models import StrictModel
@@ -126,8 +126,7 @@ def _site_request(
         for name in sorted(asked.keys() - known):
             found = f"no recipe has this name{nearest(name, known)}"
             mistakes.append(InputError(f"{choice}", name, found, "a package of Spack"))
-    if mistakes:
-        raise BadInput(*mistakes)
+    refuse(mistakes)
     inputs = digest_of_inputs(source, root / "environments" / arch, system)
     return SiteRequest(inputs=inputs, packages=merged)
 
@@ -167,8 +166,7 @@ def _refuse_unmet(choice: Path, copied: CopiedEnvironment) -> None:
         )
         for each in _UNMET.validate_json(unmet)
     ]
-    if mistakes:
-        raise BadInput(*mistakes)
+    refuse(mistakes)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.errors import InputError, bad_input, refuse
 from proofmark.common.shared_models import StrictModel
 from proofmark.software.installed import Sources
 from proofmark.software.spack.bundle import digest
@@ -189,8 +189,7 @@ def refuse_missing(located: Iterable[Located], folder: Path) -> None:
         address = source.addresses[0] if source.addresses else "no address"
         accepted = f"{source.name} ({checksum}) from {address}"
         mistakes.append(InputError(str(folder), each.label, found, accepted))
-    if mistakes:
-        raise BadInput(*mistakes)
+    refuse(mistakes)
 
 
 def located_sources(

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from proofmark.common.errors import BadInput, InputError
+from proofmark.common.errors import InputError, refuse
 from proofmark.common.message import Message
 from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.processes import run_command
@@ -77,8 +77,7 @@ def check_linked(lock: Lock, package: str, programs: Iterable[str]) -> tuple[Mes
             for file, text in states.items():
                 if not mpi.release_of(text)[0]:
                     unread[Message("mpi-unread", library=str(file), wanted=wanted.label)] = None
-    if mistakes:
-        raise BadInput(*mistakes)
+    refuse(mistakes)
     return tuple(unread)
 
 
@@ -155,8 +154,7 @@ def check_installed_mpi(lock: Lock, packages: Iterable[str], root: Path = ROOT) 
         accepted = f"{spec.label}, the spec of the lock; `{command}` makes it again"
         key = f"{spec.name} in {prefix}"
         mistakes.append(InputError(str(lock.source), key, listed, accepted))
-    if mistakes:
-        raise BadInput(*mistakes)
+    refuse(mistakes)
 
 
 LIBBLAS = "LIBBLAS"
