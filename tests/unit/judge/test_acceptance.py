@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 from tests.fixtures.kit import Kit, make_kit
 from tests.fixtures.kit import item as kit_item
-from tests.fixtures.messages import said
+from tests.fixtures.messages import disturbed, said
 from tests.unit.judge.test_verdict import record
 
-from proofmark.common.message import NOTHING
+from proofmark.common.message import NOTHING, Message
 from proofmark.judge.acceptance import (
     CODES,
     Acceptance,
     AcceptedItem,
+    Deciding,
     JudgedRun,
     RunLeftOut,
     acceptance,
@@ -31,13 +32,21 @@ from proofmark.judge.diagnosis.bad_nodes import BadNode, BadNodes
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.judging import judge
 from proofmark.judge.references.judgement import FigureScope, JudgedFigure
+from proofmark.judge.results import InvalidCause
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan
 from proofmark.plan.selection import PlannedItem
 from proofmark.records.columns import Record, Records
+from proofmark.runs.sealed_runs import Sighting
 from proofmark.runs.stage_faults import StageFault
-from proofmark.site.contract_document import Contract, ContractItem, DerivedItem, Item
+from proofmark.site.contract_document import (
+    Contract,
+    ContractItem,
+    DerivedItem,
+    Item,
+    WitnessedItem,
+)
 
 NODES = ("n1", "n2", "n3", "n4")
 GOOD, BAD = 250.0, 50.0
@@ -398,6 +407,78 @@ class TestMisses:
     def test_a_minor_miss_stops_nothing(self, machine: Machine) -> None:
         minor = item(severity="minor")
         assert not accepted([machine.run(1, every(BAD), minor)], minor).misses({"run1"})
+
+
+@pytest.mark.parametrize(
+    ("outcome", "causes"),
+    [
+        ("INVALID", (InvalidCause.NO_SPACE, InvalidCause.OTHER)),
+        ("FAIL", ()),
+        ("UNJUDGED", ()),
+    ],
+)
+def test_each_cause_but_a_disturbance_is_advised_once(
+    machine: Machine, outcome: str, causes: Sequence[InvalidCause]
+) -> None:
+    """Who measures again repeats the disturbed steps anyway."""
+    run = machine.run(1, every(GOOD))
+    full = Message("reader-no-space", words="No space left on device")
+    reasons = (full, disturbed("stress"), said("broken"), full)
+    deciding = tuple(
+        Deciding(run, JudgedFigure(f"n{number}", (), outcome, why))
+        for number, why in enumerate(reasons)
+    )
+    found = AcceptedItem(item(), "local", deciding)
+    assert found.advice == tuple(each.text for each in causes)
+
+
+class TestWitnessed:
+    """An item that a person sees, by the newest word of each signer."""
+
+    def outcome(self, *words: str, roles: Sequence[str] = ("buyer", "witness")) -> AcceptedItem:
+        """Return the item after `words`: of whom, and P or F; the last one is the oldest."""
+        item = WitnessedItem(number="1", text="training", witnessed="a day")
+        names = {"buyer": "b@here", "witness": "w@here", "supplier": "s@here"}
+        contract = Contract(
+            title="T",
+            parties={"buyer": "B"},
+            signers={role: [f"{names[role]} ssh-ed25519 AAA{role[0].upper()}"] for role in roles},
+            items=[item],
+        )
+        seen = [
+            Sighting(
+                item="1",
+                contract="0" * 64,
+                outcome="PASS" if word.endswith("P") else "FAIL",
+                by=names[word.split()[0]],
+                time=datetime(2026, 11, 20 - age, tzinfo=UTC),
+                reason="seen",
+            )
+            for age, word in enumerate(words)
+        ]
+        return only(acceptance("here", contract, {"local": NODES}, [], seen=seen))
+
+    @pytest.mark.parametrize(
+        ("words", "word"),
+        [
+            (("buyer P",), "PASS"),
+            (("buyer P", "buyer F"), "PASS"),
+            (("buyer F", "buyer P"), "FAIL"),
+            (("supplier P", "witness P"), "PASS"),
+            (("supplier F", "witness P"), "FAIL"),
+        ],
+    )
+    def test_the_newest_word_of_each_signer_counts(self, words: Sequence[str], word: str) -> None:
+        assert self.outcome(*words).outcome == word
+
+    @pytest.mark.parametrize(
+        ("roles", "names"), [(("buyer", "witness"), "b@here or w@here"), (("supplier",), "–")]
+    )
+    def test_who_has_to_see_it_is_named(self, roles: Sequence[str], names: str) -> None:
+        found = self.outcome("supplier P", roles=roles)
+        assert found.outcome == "UNJUDGED"
+        (why,) = found.deciding
+        assert why.figure.reason == f"not seen by {names}"
 
 
 class TestWord:

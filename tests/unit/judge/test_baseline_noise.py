@@ -232,6 +232,26 @@ def test_a_figure_passes_only_if_a_material_change_would_be_seen(noise: float, w
     assert slow.get("PASS", 0) == 0
 
 
+@pytest.mark.parametrize(("noise", "freedom"), [(np.nan, 4.0), (0.02, 0.0)])
+def test_the_noise_of_a_figure_is_that_of_the_first_part_that_knows_it(
+    noise: float, freedom: float
+) -> None:
+    levels, spread = np.full(FIGURES, 100.0), np.full(FIGURES, 0.01)
+    found = compared(run_of(levels, spread, 3, 1, "b"), run_of(levels, spread, 3, 2, "a"))
+    part, *_ = found.parts
+    number = len(part.limits.figure)
+    unknown, known = (
+        replace(part, limits=replace(part.limits, noise=each, freedom=of))
+        for each, of in (
+            (np.full(number, noise), np.full(number, freedom)),
+            (np.full(number, 0.03), np.full(number, 8.0)),
+        )
+    )
+    assert replace(found, parts=(unknown,)).noise(0) is None
+    assert replace(found, parts=(unknown, known)).noise(0) == (0.03, 8.0)
+    assert found.noise(FIGURES) is None
+
+
 def test_a_better_figure_is_named_and_passes() -> None:
     levels, spread = np.full(FIGURES, 100.0), np.full(FIGURES, 0.01)
     found = compared(run_of(1.3 * levels, spread, 5, 2, "b"), run_of(levels, spread, 5, 1, "a"))

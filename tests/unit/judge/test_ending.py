@@ -17,7 +17,7 @@ from proofmark.common.printed_command import PrintedCommand
 from proofmark.judge.additions import Finding, Suspect
 from proofmark.judge.coverage import Coverage, Uncovered
 from proofmark.judge.diagnosis.bad_nodes import BadNode, BadNodes, SlowFigure
-from proofmark.judge.ending import ending
+from proofmark.judge.ending import ending, next_command
 from proofmark.judge.executions import RunConditions
 from proofmark.judge.next_steps import LONGEST_REASON, named, next_steps
 from proofmark.judge.references.judgement import Judgement
@@ -25,6 +25,7 @@ from proofmark.judge.results import NOT_BY_RERUN, WORDS, Again, InvalidCause, Re
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Execution, Record
 from proofmark.runs.job_folder import StoppedJob
+from proofmark.runs.stage_faults import StageFault
 from proofmark.site.node.counters import CounterChange
 
 NO_CAUSE: dict[str, Any] = {"causes": (), "counters": ()}
@@ -322,6 +323,15 @@ def test_steps_of_another_mode_need_a_confirmed_reboot() -> None:
     worst, command = lines(verdict(figure("PASS"), not_run=("0005-fake: NOT RUN",)))
     assert worst == "no figure was judged"
     assert "-e confirm_reboot=true" in command
+
+
+def test_after_a_failed_stage_the_same_command_runs_again() -> None:
+    fault = StageFault(stage="scratch", nodes="n1", code="FULL", text="no space")
+    judged = replace(verdict(figure("PASS")), conditions=RunConditions(stage_faults=(fault,)))
+    known = PrintedCommand("ansible-playbook", "site.yml")
+    assert next_command(judged, judged.exit_code(), "runs/r", known) == (
+        "Solve the cause on these nodes. Then run the same command again: ansible-playbook site.yml"
+    )
 
 
 def test_reasons_with_control_characters_or_excess_length_become_one_line() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +16,11 @@ from hypothesis import strategies as st
 from tests.fixtures.finished import own_number, written_verdict
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import examples
+from tests.fixtures.messages import said
 from tests.fixtures.report_run import page_of
+from tests.folders import PROBES
 
-from proofmark.judge.diagnosis.bad_nodes import as_csv, causes, drift
+from proofmark.judge.diagnosis.bad_nodes import BadNode, as_csv, causes, drift, rma
 from proofmark.judge.fleet.critical_values import (
     FAMILY_LEVEL,
     MIN_NODES_OF_MAD,
@@ -26,6 +30,8 @@ from proofmark.judge.fleet.critical_values import (
 )
 from proofmark.judge.fleet.populations import separating
 from proofmark.judge.judging import judge_run
+from proofmark.site.node.counters import CounterChange
+from proofmark.site.node.facts import parse_probe
 from proofmark.site.partition import Partition
 
 Rates = dict[str, float | list[float]]
@@ -212,6 +218,46 @@ def test_drift_lists_rare_values_and_leaves_out_serial_numbers() -> None:
     (bios,) = drift(nodes)
     assert (bios.trait, bios.usual, bios.nodes) == ("BIOS", "1.2", 7)
     assert bios.values == (("1.1", ("n3",)),)
+
+
+def test_drift_lists_the_value_of_the_fewest_nodes_first() -> None:
+    versions = ("1.0", "1.0", "1.2", "1.1", *["2.0"] * 6)
+    (bios,) = drift({f"n{number}": {"BIOS": each} for number, each in enumerate(versions)})
+    assert bios.values == (("1.1", ("n3",)), ("1.2", ("n2",)), ("1.0", ("n0", "n1")))
+
+
+@pytest.mark.parametrize(
+    ("slots", "serial", "expected"),
+    [
+        (("A1", "B1"), "M2", "M2"),
+        (("A1", "B1"), None, "S1"),
+        (("A1", "C1"), "M2", "S1"),
+        ((), None, "not reported"),
+    ],
+)
+def test_a_slot_has_the_serial_number_of_its_module_or_that_of_the_node(
+    slots: Sequence[str], serial: str | None, expected: str
+) -> None:
+    node = parse_probe((PROBES / "skl-2x6148.txt").read_text(encoding="utf-8"), "probe")
+    serials = {"A1": "M1", "B1": serial, "C1": serial}
+    dimms = tuple(
+        node.dimms[0].model_copy(update={"locator": slot, "serial": serials[slot]})
+        for slot in slots
+    )
+    firmware = {"chassis_serial": "S2", "product_serial": "S1"}
+    facts = node.model_copy(update={"dimms": dimms, "firmware": firmware})
+    change = CounterChange(
+        name="edac",
+        before="0",
+        after="9",
+        difference=9,
+        place="B1",
+        invalid=False,
+        meaning=said("errors"),
+    )
+    bad = BadNode("n1", (), retest=False, causes=(), counters=(change,))
+    assert rma([bad], {"n1": facts} if slots else {}) == [("n1", expected, "B1", str(change))]
+    assert rma([replace(bad, retest=True)], {"n1": facts}) == []
 
 
 @pytest.mark.parametrize(("misfits", "is_named"), [(0, True), (1, True), (2, False)])

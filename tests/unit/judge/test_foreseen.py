@@ -102,6 +102,15 @@ def test_a_baseline_judges_required_metrics(
     assert foreseen(kit, kit.site()) == []
 
 
+def test_a_required_metric_of_a_parameter_that_no_result_has_is_open(tmp_path: Path) -> None:
+    kit = make_kit(tmp_path)
+    required = [{**each, "where": {"threads": 7}} for each in REQUIRED]
+    kit.suites(quick={"title": "Quick", "required_metrics": required})
+    (found,) = foreseen(kit, kit.site())
+    assert (found.kind, found.figure, found.key) == ("required", "fake rate", ITEMS)
+    assert found.reason.code == "no-row"
+
+
 def test_a_limit_without_its_reference_and_a_virtual_node(tmp_path: Path) -> None:
     kit = make_kit(tmp_path)
     kit.case(sweep={"size": [1, 7]})

@@ -12,7 +12,13 @@ from tests.unit.judge.test_acceptance import GOOD, NODES, Machine, accepted, eve
 from tests.unit.judge.test_acceptance import machine as machine
 
 from proofmark.judge.acceptance import CODES
-from proofmark.judge.node_checks import CHECKS, CheckOutcome, check_outcomes
+from proofmark.judge.node_checks import (
+    CHECKS,
+    NO_VERSION,
+    NOT_LOADED,
+    CheckOutcome,
+    check_outcomes,
+)
 from proofmark.runs.job_folder import Look
 from proofmark.site.contract_document import CheckItem, CheckName, Contract
 from proofmark.site.node.facts import NodeFacts, parse_probe
@@ -96,6 +102,10 @@ NICS = (
         numa=0,
     ),
 )
+
+
+UNVERSIONED = changed(nics=NICS, drivers={})
+"""A node whose drivers state no version."""
 
 
 def of_parts(parts: Sequence[Port | Nic], **changes: Any) -> tuple[Port | Nic, ...]:
@@ -216,6 +226,7 @@ class TestValues:
     def test_a_node_without_a_report_is_not_counted(self) -> None:
         found = outcome(check("nodes", at_least=9), nodes=(*HOSTS, "n9"))
         assert (found.outcome, found.figures[0].value) == ("FAIL", 8)
+        assert found.figures[0].reason == "nodes is 8; at least 9 is needed"
 
     @pytest.mark.parametrize(
         ("name", "rule", "node", "word"),
@@ -233,6 +244,9 @@ class TestValues:
             ("drivers", {"only": "mlx5_core", "value": "24.07"}, driver(""), "FAIL"),
             ("drivers", {"only": "hfi1", "value": "1"}, driver("24.07"), "FAIL"),
             ("drivers", {"only": "mlx5_core", "value": "1"}, changed(drivers=None), "UNJUDGED"),
+            ("drivers", {"only": "ice", "value": NO_VERSION}, UNVERSIONED, "PASS"),
+            ("drivers", {"only": "mlx5_core", "value": NO_VERSION}, driver(""), "PASS"),
+            ("drivers", {"only": "hfi1", "value": NOT_LOADED}, UNVERSIONED, "PASS"),
             ("accelerators", {"value": 4}, gpus(4), "PASS"),
             ("accelerators", {"value": 4}, gpus(3), "FAIL"),
             ("accelerators", {"value": 4}, changed(accelerators=None), "UNJUDGED"),

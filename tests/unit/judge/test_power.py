@@ -118,6 +118,17 @@ class TestFleet:
         assert figure.noise.code == "noisy"
         assert 4 < figure.needed < 40
 
+    def test_no_number_of_repeats_helps_nodes_that_differ_by_more_than_them(
+        self, tmp_path: Path
+    ) -> None:
+        """Their levels have a spread of 6 %, and their repeats one of 5 %."""
+        random = np.random.default_rng(1)
+        levels = 100 * (1 + 0.06 * random.standard_normal((20, 1)))
+        values = np.round(levels * (1 + 0.05 * random.standard_normal((20, 4))), 3)
+        rates = {f"n{node:02d}": each.tolist() for node, each in enumerate(values)}
+        (figure,) = judge_run(fleet_run(tmp_path, rates)).fleet.figures
+        assert (figure.noise.code, figure.needed) == ("noisy", math.inf)
+
     def test_peers_that_would_show_a_material_change_are_evidence(self, tmp_path: Path) -> None:
         rates = {f"n{node:02d}": 100 + 0.01 * node for node in range(20)}
         verdict = judge_run(fleet_run(tmp_path, rates))

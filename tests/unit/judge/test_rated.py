@@ -350,8 +350,27 @@ def test_each_kind_of_memory_has_its_own_rate_or_none() -> None:
     assert limit("memory_bandwidth", alone, memory="ddr") == limit(
         "memory_bandwidth", alone, memory="hbm"
     )
+    assert reason("memory_bandwidth", alone, memory="cxl").startswith("the rate of the memory cxl")
     a64fx = facts(cpu_model="Fujitsu part 0x001", sockets=1, numa=_domains((32, True)), dimms=())
     assert limit("memory_bandwidth", a64fx).value == 1024
+
+
+def test_a_cache_of_unknown_rate_is_named_with_the_key_that_states_it() -> None:
+    """The memory in the package hides behind that of the modules: it has no domain."""
+    node = facts(hostname="n1", cpu_model=MAX, numa=_domains((256, True), (256, True)))
+    small, large = {"array": 10**8}, {"array": 10**10}
+    unknown = derive("memory_bandwidth", [node], small)
+    assert unknown == (
+        "the rate of the memory-side cache of n1 (128 GiB) is not known; "
+        "the key partition.node.memory.fast_bytes_per_s enables this judgement"
+    )
+    stated = derive("memory_bandwidth", [node], small, STATED)
+    assert isinstance(stated, Derived)
+    assert (stated.value, stated.unit) == (400, "GB/s")
+    assert stated.source == "memory-side cache of 128 GiB; the offer"
+    for parameters in (large, {}):
+        beyond = derive("memory_bandwidth", [node], parameters, STATED)
+        assert isinstance(beyond, Message) and beyond.code == "fact-beyond-cache"
 
 
 @pytest.mark.parametrize(
