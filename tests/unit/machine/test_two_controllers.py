@@ -30,8 +30,6 @@ pytestmark = [
     pytest.mark.rest("each pair of claims and resets of two controllers"),
 ]
 SCHEDULERS = ["slurm", "none"]
-MODES = ("snc2-flat", "snc4-flat", "quadrant-flat")
-ONE_CLAIM = pytest.mark.core("one claim")
 
 
 @pytest.fixture
@@ -90,15 +88,10 @@ def test_the_name_is_on_the_node_until_the_restore(make_site: MakeSite, schedule
     assert marks(site) == []
 
 
+@pytest.mark.core("one claim")
 @pytest.mark.fault("node-of-another-controller")
-@pytest.mark.parametrize(
-    ("scheduler", "mode"),
-    [
-        *(pytest.param("slurm", mode, marks=ONE_CLAIM) for mode in MODES),
-        pytest.param("none", MODES[0], marks=ONE_CLAIM),
-        *(("none", mode) for mode in MODES[1:]),
-    ],
-)
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+@pytest.mark.parametrize("mode", ["snc2-flat", "snc4-flat", "quadrant-flat"])
 def test_the_second_controller_is_refused_until_the_first_restores(
     make_site: MakeSite, scheduler: str, mode: str
 ) -> None:
