@@ -216,6 +216,6 @@ def test_the_ceilings_of_declared_hardware() -> None:
     node = stated_node(memory=memory, rails={"count": 2, "rate": 12.5e9}, llc_bytes=2**20)
     found = stated_ceilings(node)
     assert found.memory.value == pytest.approx(1.1 * 12 * 8 * 2666e6)
-    assert found.link.value == pytest.approx(1.5 * 2 * 25e9)
+    assert found.link.value == pytest.approx(1.1 * 2 * 25e9)
     assert found.cores == UNIVERSAL.cores and found.flops == UNIVERSAL.flops
     assert found.llc_bytes.value == 2**20
