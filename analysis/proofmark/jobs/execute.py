@@ -71,7 +71,9 @@ class ReadySteps:
         not_run: dict[str, Message] = {}
         not_needed: dict[str, Message] = {}
         readers = self._left & self._readers
-        for step in (step for step in self._group.steps() if step.id in readers):
+        for step in self._group.steps():
+            if step.id not in readers:
+                continue
             if why := self.run.plan.not_needed.get(step.reads):
                 not_needed[step.id] = Message("same-files", step=step.reads, text=why)
             elif not has_result(self.run.files.step(step.reads)):

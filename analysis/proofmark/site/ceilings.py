@@ -199,7 +199,7 @@ def _flops(
     else:
         per_cycle = OTHER_FLOP_PER_CYCLE
     core, every = _arithmetic(facts.cores_online, per_cycle, clock)
-    if table is not None and table.flop_per_cycle and table.base_hz:
+    if table and table.flop_per_cycle and table.base_hz:
         nominal = facts.cores_online * per_cycle * table.base_hz
         source = f"{MARGIN} × Rpeak nominal of {facts.cores_online} cores"
         every = min(every, Ceiling(MARGIN * nominal, source))

@@ -282,7 +282,8 @@ def selected(matches: Sequence[tuple[str, Sequence[str]]], everything: Sequence[
 
 def pattern_of(hosts: Sequence[str], partition: str, everything: Sequence[str]) -> str:
     """Return a pattern for `hosts` of a partition that Ansible and the kit read alike."""
-    others = [f"!{host}" for host in everything if host not in {*hosts}]
+    chosen = set(hosts)
+    others = [f"!{host}" for host in everything if host not in chosen]
     without = ",".join([partition, *others])
     return min((without, ",".join(hosts)), key=len) if others else without
 

@@ -449,8 +449,11 @@ def usual_parts(nodes: Sequence[Parts]) -> Parts:
     """
     if len(nodes) < LEAST_NODES:
         return Parts()
-    rows = {name: row.usual for name, row in ROWS.items() if row.usual}
-    return Parts(**{name: of([getattr(node, name) for node in nodes]) for name, of in rows.items()})
+    usual = {}
+    for name, row in ROWS.items():
+        if row.usual:
+            usual[name] = row.usual([getattr(node, name) for node in nodes])
+    return Parts(**usual)
 
 
 def usual_processor(nodes: Iterable[Parts]) -> str | None:

@@ -314,16 +314,10 @@ def declared_node(site: Site, machine: Machine) -> NodeFacts:
     isa, bits = vector_set(features)
     speed = row.ddr if row else None
     module = Dimm(locator="", rated=speed, configured=speed)
-    domains = [
-        ReportedDomain(
-            index=each.os_index,
-            cpus=tuple(
-                sorted(pu for core in each.cores for pu in machine.topology.cores[core].pus)
-            ),
-            memory_bytes=each.bytes,
-        )
-        for each in machine.topology.numa_domains
-    ]
+    domains = []
+    for each in machine.topology.numa_domains:
+        cpus = tuple(cpu for cpu, core in pus.items() if core.index in each.cores)
+        domains.append(ReportedDomain(index=each.os_index, cpus=cpus, memory_bytes=each.bytes))
     return NodeFacts(
         hostname=f"a node of {site.partition_name}",
         date=NEVER,

@@ -93,7 +93,7 @@ def _slow_slots(rails: Mapping[str, Rail], usual: Mapping[str, str]) -> Iterator
 
 
 def narrow_slots(nodes: HostFacts) -> Iterator[Message]:
-    """Yield the slots that give less than their card can have: a limit of the slot hides the cost.
+    """Yield the slots that give less than their card can have. A limit of the slot hides this loss.
 
     Fewer lanes count always; a lower speed counts if the port is faster than the slot.
     """

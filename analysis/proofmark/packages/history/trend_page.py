@@ -74,7 +74,7 @@ def folded_table(shown: Table, rows: int) -> Fold:
 
 
 def named(head: tuple[str, str]) -> Cell:
-    """Return the cell of a series with this name and these settings."""
+    """Return the cell with the name and the settings of a series."""
     name, settings = head
     return Cell(name, "strong", details=(settings,) if settings else ())
 
