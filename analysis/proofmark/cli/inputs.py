@@ -366,15 +366,18 @@ def doubts(site: Site, benchmarks: Benchmarks) -> Iterator[str]:
 COLLECT = "proofmark stage collect RUN"
 
 
-def evidence_of(folder: Path) -> Run:
+def evidence_of(folder: Path, *, again: bool = True) -> Run:
     """Return the sealed run of `folder`. A run that was never sealed is sealed now.
+
+    Args:
+        again: as in `proofmark.runs.evidence.read_evidence`.
 
     Raises:
         BadInput: the evidence is damaged, or as `seal`.
     """
     from proofmark.runs.evidence import open_evidence, seal
 
-    return open_evidence(folder) or seal(folder).run()
+    return open_evidence(folder, again=again) or seal(folder).run()
 
 
 def run_to_show(folder: Path) -> Run:
@@ -385,7 +388,7 @@ def run_to_show(folder: Path) -> Run:
     """
     from proofmark.runs.evidence import open_evidence
 
-    if sealed := open_evidence(folder):
+    if sealed := open_evidence(folder, again=False):
         return sealed
     run = open_run(folder)
     say(f"{run.id}: nothing is sealed yet; its folder is read as it is now: {COLLECT}")

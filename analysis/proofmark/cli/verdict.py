@@ -113,7 +113,7 @@ def report(options: Namespace) -> int:
 
 
 def _report(options: Namespace) -> int:
-    run = evidence_of(options.folder)
+    run = evidence_of(options.folder, again=False)
     written = write_products(run)
     answer, path = written.verdict, written.page
     keep(sealed_of(run, options.folder, answer.headline().word))

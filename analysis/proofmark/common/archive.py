@@ -64,6 +64,10 @@ _Folder = Annotated[
 _NO_NAMES = ("", ".", "..")
 
 
+Parts = Mapping[str, Sequence[int]]
+"""The begin and end, in bytes, of the part of each folder, in the order of the archive."""
+
+
 class Change(StrEnum):
     """What happened to a file of the run; of a sealed file the sealed content counts."""
 
@@ -92,14 +96,10 @@ class Facts(StrictModel, extra="ignore", strict=True):
 
 
 class _Layout:
-    """The parts of an archive. It refuses what two readers could read in two ways.
-
-    Attributes:
-        parts: the begin and end of the part of each folder, in bytes.
-    """
+    """The parts of an archive. It refuses what two readers could read in two ways."""
 
     def __init__(self) -> None:
-        self.parts: dict[str, list[int]] = {}
+        self.parts: dict[str, Sequence[int]] = {}
         self._folder: str | None = None
         self._part: list[int] = []
         self._names: set[str] = set()
@@ -266,25 +266,28 @@ class Archive:
 
     Attributes:
         time: of all members.
-        parts: the begin and end of the part of each folder with files, in bytes.
         facts: what no header can state.
         stated: the content of its last member, JSON.
     """
 
     file: Descriptor
     time: int
-    parts: Mapping[str, Sequence[int]]
+    parts: Parts
     facts: Facts
     stated: bytes = b""
 
 
-def read_archive(file: BinaryIO, name: str) -> Archive:
-    """Return the archive in an open file, which messages call `name`. Every header is checked.
+def read_archive(file: BinaryIO, name: str, checked: Parts | None = None) -> Archive:
+    """Return the archive in an open file, which messages call `name`.
+
+    Args:
+        checked: its parts, if each header of this file was checked before; else that is done now.
 
     Raises:
         BadInput: it is no archive of the kit, or is damaged.
     """
     number, layout = file.fileno(), _Layout()
+    layout.parts.update(checked or {})
     try:
         length = os.fstat(number).st_size
         if length > MAX_EVIDENCE_BYTES:
@@ -292,8 +295,8 @@ def read_archive(file: BinaryIO, name: str) -> Archive:
         time = int(_read_at(number, 0, _BLOCK)[136:147], 8)
         if time < 0:
             raise ValueError("a negative time")
-        end, at = length - len(_END), 0
-        for member, begin, count in _members(number, 0, end, time):
+        end, at = length - len(_END), next(reversed(layout.parts.values()), (0, 0))[1]
+        for member, begin, count in _members(number, at, end, time):
             if member == FACTS:
                 break
             until = begin + count + -count % _BLOCK

@@ -15,6 +15,7 @@ script that differs is a finding, too.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import time
@@ -24,6 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import file_digest, sha256
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -36,11 +38,12 @@ from proofmark.common.archive import (
     Chain,
     Change,
     Facts,
+    Parts,
     mount,
     mounted,
     read_archive,
 )
-from proofmark.common.errors import bad_input
+from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import (
     make_folder,
     open_regular,
@@ -59,8 +62,9 @@ from proofmark.common.input_limits import (
 )
 from proofmark.common.processes import parallel_map
 from proofmark.common.rights import rights_at, this_user
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import size
-from proofmark.common.trust import refuse_untrusted
+from proofmark.common.trust import refuse_untrusted, weak_part
 from proofmark.runs.identity import Kit, this_kit
 from proofmark.runs.nodes import node_files
 from proofmark.runs.run import OWN_RUN, Run, Seal, extends, open_run, sealed_run
@@ -75,6 +79,7 @@ from proofmark.runs.run_files import (
 from proofmark.runs.state import journals_of, state_lock
 
 SUMS = "SHA256SUMS"
+CHECKED = "checked"
 _ARCHIVE = re.compile(r"([0-9a-f]{64})  (\d{4})\.tar", re.ASCII)
 
 
@@ -162,14 +167,59 @@ class SealedEvidence:
         return sealed_run(place, seal)
 
 
+class _Checked(StrictModel):
+    """The archives that `seal` checked as a whole.
+
+    Attributes:
+        files: the digest of each archive, and the `_identity` of its file.
+        parts: of each archive.
+    """
+
+    files: list[tuple[str, tuple[int, ...]]]
+    parts: list[dict[str, tuple[int, int]]]
+
+
+def _identity(file: int) -> tuple[int, ...]:
+    """Return what differs if an open file is another one, or was written; root alone can set it."""
+    about = os.fstat(file)
+    return about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
+
+
+def _checked(folder: Path) -> dict[tuple[str, tuple[int, ...]], Parts]:
+    """Return the parts of the archives that were checked; none if the list cannot be used."""
+    path = RunFiles(folder).evidence / CHECKED
+    try:
+        digest, _, content = read_regular(path).partition(b"\n")
+        if weak_part(path) or digest != sha256(content).hexdigest().encode():
+            return {}
+        found = _Checked.model_validate_json(content)
+    except (BadInput, FileNotFoundError, ValidationError):  # the last: of another release
+        return {}
+    return dict(zip(found.files, found.parts, strict=True))
+
+
+def _note_checked(evidence: SealedEvidence) -> None:
+    """Write ``checked``: a digest, and after it a `_Checked`. It is a cache."""
+    archives = evidence.chain.archives
+    identities = [_identity(each.file.number) for each in archives]
+    files = [*zip(evidence.digests, identities, strict=True)]
+    content = json.dumps({"files": files, "parts": [dict(each.parts) for each in archives]})
+    path = RunFiles(evidence.folder).evidence / CHECKED
+    write_atomic(path, f"{sha256(content.encode()).hexdigest()}\n{content}")
+
+
 def evidence_files(folder: Path) -> list[Path]:
     """Return the archives of the run in `folder`, the oldest first, and their list."""
     archives = [_path(folder, number) for number in range(1, len(sealed_digests(folder)) + 1)]
     return [*archives, RunFiles(folder).evidence / SUMS]
 
 
-def read_evidence(folder: Path) -> SealedEvidence | None:
+def read_evidence(folder: Path, *, again: bool = True) -> SealedEvidence | None:
     """Return the evidence of the run in `folder`, or a copy; None if nothing was sealed.
+
+    Args:
+        again: whether each archive is checked as a whole although `seal` did so, and its file is
+            the same since.
 
     Raises:
         BadInput: an archive is missing or damaged, or is not the one that was sealed; or another
@@ -177,6 +227,7 @@ def read_evidence(folder: Path) -> SealedEvidence | None:
     """
     archives, heads, length = list[Archive](), list[ArchiveHead](), 0
     listed = sealed_digests(folder)
+    checked = {} if again else _checked(folder)
     for number, digest in enumerate(listed, 1):
         path = _path(folder, number)
         try:
@@ -185,12 +236,10 @@ def read_evidence(folder: Path) -> SealedEvidence | None:
                 if length > MAX_EVIDENCE_BYTES:
                     found = f"{size(length)} in {number} archives"
                     raise bad_input(path, "", found, f"at most {size(MAX_EVIDENCE_BYTES)}")
-                with ThreadPoolExecutor(1) as other:  # the digest needs no lock of Python
-                    digesting = other.submit(file_digest, file, "sha256")
-                    archive = read_archive(file, f"{path}")
-                if (computed := digesting.result().hexdigest()) != digest:
-                    accepted = f"{digest}, as {SUMS} has it"
-                    raise bad_input(path, "", f"SHA-256 {computed}", accepted)
+                if parts := checked.get((digest, _identity(file.fileno()))):
+                    archive = read_archive(file, f"{path}", parts)
+                else:
+                    archive = _read_whole(file, path, digest)
         except OSError as error:
             raise bad_input(path, "", f"{error.strerror}", "the archive that was sealed") from None
         heads.append(_head(archive, path, number, listed[number - 2] if number > 1 else ""))
@@ -201,6 +250,16 @@ def read_evidence(folder: Path) -> SealedEvidence | None:
         found = ", ".join(dict.fromkeys(head.run for head in heads))
         raise bad_input(RunFiles(folder).evidence, "run", found, "archives of one run")
     return SealedEvidence(folder, heads, listed, Chain(archives))
+
+
+def _read_whole(file: BufferedReader, path: Path, digest: str) -> Archive:
+    """Return the archive in an open file, after a check of each byte."""
+    with ThreadPoolExecutor(1) as other:  # the digest needs no lock of Python
+        digesting = other.submit(file_digest, file, "sha256")
+        archive = read_archive(file, f"{path}")
+    if (computed := digesting.result().hexdigest()) != digest:
+        raise bad_input(path, "", f"SHA-256 {computed}", f"{digest}, as {SUMS} has it")
+    return archive
 
 
 def _head(archive: Archive, path: Path, number: int, before: str) -> ArchiveHead:
@@ -247,13 +306,16 @@ def _path(folder: Path, number: int) -> Path:
     return RunFiles(folder).evidence / f"{number:04d}.tar"
 
 
-def open_evidence(folder: Path) -> Run | None:
+def open_evidence(folder: Path, *, again: bool = True) -> Run | None:
     """Return the sealed run of `folder`; None if nothing was sealed.
+
+    Args:
+        again: as in `read_evidence`.
 
     Raises:
         BadInput: the evidence is damaged, or another user can change it.
     """
-    evidence = read_evidence(folder.resolve())
+    evidence = read_evidence(folder.resolve(), again=again)
     return evidence.run() if evidence else None
 
 
@@ -293,6 +355,7 @@ def seal(folder: Path) -> SealedEvidence:
                 with new.open("x+b") as file:
                     sealed = _write(file, known, run_by)
                 if sealed is known:
+                    _note_checked(known)
                     return known
                 new.chmod(0o444)
                 new.rename(_path(target, number))
@@ -303,6 +366,7 @@ def seal(folder: Path) -> SealedEvidence:
             raise bad_input(place, "", found, "a place that can be written, with space") from None
         lines = (f"{each}  {place:04d}.tar\n" for place, each in enumerate(sealed.digests, 1))
         write_atomic(RunFiles(target).evidence / SUMS, "".join(lines))
+        _note_checked(sealed)
         return sealed
 
 

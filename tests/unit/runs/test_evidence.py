@@ -29,6 +29,7 @@ from proofmark.common.input_limits import MAX_ARCHIVES
 from proofmark.jobs.execute import execute
 from proofmark.runs import evidence as runs_evidence
 from proofmark.runs.evidence import (
+    CHECKED,
     SUMS,
     SealedEvidence,
     open_evidence,
@@ -613,3 +614,96 @@ def test_a_script_that_differs_is_stated_once(run: Path) -> None:
     first = seal(run)
     assert first.changes == {"workdir/probe.sh": Change.SCRIPT}
     assert seal(run).digests == first.digests
+
+
+class TestCheckedOnce:
+    """What `seal` checked is not read again while the file is the same."""
+
+    @pytest.fixture
+    def two(self, run: Path) -> Path:
+        """Return a run with two archives."""
+        collect(run)
+        assert main(["rerun", f"{run}", "1"]) == 0
+        return run
+
+    def test_it_gives_the_same_files(self, two: Path) -> None:
+        whole, stored = (read_evidence(two, again=again) for again in (True, False))
+        assert whole
+        assert stored
+        assert [each.parts for each in stored.chain.archives] == [
+            {folder: tuple(part) for folder, part in each.parts.items()}
+            for each in whole.chain.archives
+        ]
+        assert (stored.heads, stored.digests) == (whole.heads, whole.digests)
+        assert {*stored.chain.folders} == {*whole.chain.folders}
+        for folder in whole.chain.folders:
+            assert stored.chain.files(folder) == whole.chain.files(folder)
+
+    def test_no_archive_is_hashed(self, two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(runs_evidence, "file_digest", lambda *_: pytest.fail("it was read"))
+        assert read_evidence(two, again=False)
+
+    @pytest.mark.parametrize("keep_times", [False, True])
+    def test_a_written_archive_is_checked(self, two: Path, keep_times: bool) -> None:
+        path = archives(two)[0]
+        before = path.stat()
+        path.chmod(0o644)
+        with path.open("r+b") as file:
+            file.seek(before.st_size // 2)
+            file.write(b"\xff")
+        if keep_times:
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+            path.chmod(0o444)
+        for again in (False, True):
+            with pytest.raises(BadInput):
+                read_evidence(two, again=again)
+
+    def test_a_copy_is_checked(self, two: Path, tmp_path: Path) -> None:
+        copy = tmp_path / "copy"
+        subprocess.run(["cp", "-a", two, copy], check=True)
+        path = archives(copy)[1]
+        content = bytearray(path.read_bytes())
+        content[600] ^= 1
+        path.chmod(0o644)
+        path.write_bytes(content)
+        with pytest.raises(BadInput):
+            read_evidence(copy, again=False)
+
+    @pytest.mark.parametrize("content", ["", "{}", '{"files": [], "parts": [{}]}', "[" * 9999])
+    def test_a_damaged_list_is_not_used(self, two: Path, content: str) -> None:
+        (two / "evidence" / CHECKED).write_text(content)
+        whole, stored = (read_evidence(two, again=again) for again in (True, False))
+        assert whole
+        assert stored
+        assert (stored.heads, stored.digests) == (whole.heads, whole.digests)
+
+    def test_a_list_that_another_user_can_write_is_not_used(
+        self, two: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (two / "evidence" / CHECKED).chmod(0o666)
+        with monkeypatch.context() as patch, pytest.raises(pytest.fail.Exception):
+            patch.setattr(runs_evidence, "file_digest", lambda *_: pytest.fail("it was read"))
+            read_evidence(two, again=False)
+        assert read_evidence(two, again=False)
+
+    @pytest.mark.fault("archive-damaged")
+    def test_what_is_signed_or_collected_is_checked_whatever_the_list_says(self, two: Path) -> None:
+        path = archives(two)[1]
+        path.chmod(0o644)
+        with path.open("r+b") as file:
+            file.seek(600)
+            file.write(b"\xff")
+        about, listed = path.stat(), two / "evidence" / CHECKED
+        forged = json.loads(listed.read_text().partition("\n")[2])
+        forged["files"][1][1] = [
+            *(about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns),
+        ]
+        content = json.dumps(forged)
+        listed.write_text(f"{sha256(content.encode()).hexdigest()}\n{content}")
+        assert open_evidence(two, again=False)
+        with pytest.raises(BadInput):
+            open_evidence(two)
+        key = two.parent / "key"
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{key}"], check=True)
+        assert main(["sign", f"{two}", "--key", f"{key}"]) == 3
+        assert main(["stage", "collect", f"{two}"]) == 3

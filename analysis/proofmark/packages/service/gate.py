@@ -408,7 +408,7 @@ def _decide_arguments(parser: ArgumentParser) -> None:
 
 def decide_nodes(options: Namespace) -> int:
     """Print the decision about each node of a run as JSON."""
-    opened = evidence_of(options.folder)
+    opened = evidence_of(options.folder, again=False)
     _, verdict, nodes = judged(opened, stored_or_read)
     accept, benchmarks = options.accept_unjudged, benchmarks_of(opened)
     decisions = decisions_of(verdict, opened.plan, benchmarks, accept_unjudged=accept)
