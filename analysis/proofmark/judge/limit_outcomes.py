@@ -64,7 +64,7 @@ def compared_with(reference: Reference, figure: Figure) -> Figure:
     if not isinstance(reference, ContractItem) or reference.of == "median":
         return figure
     value = compared_value(reference, figure.value, figure.values)
-    return replace(figure, value=value, values=(value,), repeats={})
+    return figure._replace(value=value, values=(value,), repeats={})
 
 
 def compared_value(item: ContractItem, median: float, values: Sequence[float]) -> float:

@@ -112,14 +112,14 @@ def judge_by_references(
                 material=material,
                 once=_once(figure, fleet, baseline) or assumed,
             )
-            every, alone = partial(figures.by_execution, figure), figures.alone(figure)
+            every = partial(figures.by_execution, figure)
             judged: dict[CaseReference, Judgement] = {}
             for each in chosen:
                 of = comparison, compared_figure, each.reference
                 clear = clear_miss(each, material)
                 compared = partial(_judge_item, *of)
                 judgement = terms.judge(record, each.reference, compared) if terms else compared()
-                judgement = _shown(judgement, alone, clear, every)
+                judgement = _shown(judgement, record.node, clear, every)
                 again = figures.run_again[figure] or slow_ratios(judgement, values, clear)
                 if again and not terms:
                     some = partial(_judge_some, *of, clear)
@@ -143,7 +143,7 @@ def judge_by_references(
 
 
 def _shown(
-    judged: Judgement, alone: bool, clear: float, measured: Callable[[], Measured]
+    judged: Judgement, node: str, clear: float, measured: Callable[[], Measured]
 ) -> Judgement:
     """Return `judged`; a miss that the undisturbed executions do not show is UNJUDGED.
 
@@ -159,7 +159,7 @@ def _shown(
     if limit is None or not judged.bounds.missed_by(ratio):
         return judged  # the scatter of the repeats fails
     ratios = judged.ratios or [each / value for each in of_undisturbed(measured()).values()]
-    if not alone and len(ratios) == 1:
+    if len(ratios) == 1 and len(hosts_of(node)) > 1:
         return judged
     return judged if repeats_agree(ratios, limit, limit, below=below) else judged.open()
 
@@ -185,7 +185,7 @@ def _in_doubt(
 ) -> Judgement:
     """Return `judged`. It is UNJUDGED if the doubt about the figure can change its outcome."""
     if doubt.value is not None:
-        other = replace(figure, value=doubt.value, values=(doubt.value,), repeats={})
+        other = figure._replace(value=doubt.value, values=(doubt.value,), repeats={})
         if _judge_item(comparison, other, reference).outcome == judged.outcome:
             return judged
     elif judged.outcome == "FAIL":
@@ -206,9 +206,9 @@ def _judge_some(
 ) -> Judgement:
     values = [value for _, value in measured]
     repeats = {about.repeat: value for about, value in measured} if figure.repeats else {}
-    some = replace(figure, value=median(values), values=values, repeats=repeats)
-    alone = len(hosts_of(figure.record.node)) == 1
-    return _shown(_judge_item(comparison, some, reference), alone, clear, lambda: measured)
+    some = figure._replace(value=median(values), values=values, repeats=repeats)
+    judged = _judge_item(comparison, some, reference)
+    return _shown(judged, figure.record.node, clear, lambda: measured)
 
 
 MIN_SHARE_OF_MISSES = 1 / 3

@@ -114,8 +114,7 @@ MOST_KINDS = 16
 """The number of kinds of nodes with which each further node is compared."""
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(NamedTuple):
     """A figure that is compared.
 
     Attributes:
@@ -128,7 +127,7 @@ class Figure:
     record: Record
     value: float
     values: Sequence[float] = ()
-    repeats: Mapping[int, float] = field(default_factory=dict)
+    repeats: Mapping[int, float] = {}
     material: float = MATERIAL
     once: OneRepeat | None = None
 
@@ -160,6 +159,15 @@ class _Ratios(NamedTuple):
     @property
     def missed(self) -> bool:
         return self.bounds.missed_by(self.middle)
+
+
+class _Outcome(NamedTuple):
+    """The outcome of a comparison, as `Judgement` has it."""
+
+    outcome: str
+    reason: Message
+    visible: float | None = None
+    repeats_needed: int = 0
 
 
 def _unbelievable(ratios: _Ratios, times: float) -> bool:
@@ -211,74 +219,65 @@ class Comparison:
         middle = median(paired) if paired else figure.value / against.value
         each = paired or tuple(value / against.value for value in figure.values) or (middle,)
         ratios = _Ratios(middle, each, bounds, bool(paired))
-        unit_value = f"{against.value:.6g} {record.unit}"
-        met = Judgement(
-            reference.kind,
-            against.source,
-            "PASS",
-            _compared(ratios, against.name, unit_value),
-            *(against.value, middle, *bounds),
-            ratios=paired,
-        )
-        judged = self._judged(figure, ratios, met)
+        judged = self._judged(figure, ratios, reference, against)
         missed = judged.outcome == "FAIL"
         open_ = [each for each in against.unheld if missed or each.code not in ONLY_SLOWER]
-        if not open_ or judged.outcome == "UNJUDGED":
-            return judged
-        reason = Message("conditions-open", text=judged.reason, conditions=joined(open_))
-        return replace(judged, outcome="UNJUDGED", reason=reason)
+        if open_ and judged.outcome != "UNJUDGED":
+            reason = Message("conditions-open", text=judged.reason, conditions=joined(open_))
+            judged = judged._replace(outcome="UNJUDGED", reason=reason)
+        return Judgement(
+            *(reference.kind, against.source, judged.outcome, judged.reason),
+            *(against.value, middle, *bounds),
+            ratios=paired,
+            visible=judged.visible,
+            repeats_needed=judged.repeats_needed,
+        )
 
-    def _judged(self, figure: Figure, ratios: _Ratios, met: Judgement) -> Judgement:
-        """Return `met`, or what the bounds make of it, before the conditions of a reference."""
-        text = met.reason
+    def _judged(
+        self, figure: Figure, ratios: _Ratios, reference: Reference, against: ReferenceValue
+    ) -> _Outcome:
+        """Return what the bounds make of a figure, before the conditions of a reference."""
+        text = _compared(ratios, against.name, f"{against.value:.6g} {figure.record.unit}")
         if figure.record.origin == PREDICTED:
-            return replace(met, outcome="UNJUDGED")
+            return _Outcome("UNJUDGED", text)
         if ratios.missed:
-            virtual = figure.record.origin in VIRTUAL
-            return replace(met, outcome="UNJUDGED" if virtual else "FAIL")
-        if met.kind == "floor":
-            return replace(met, outcome="UNJUDGED", reason=shared("floor-met", text=text))
+            return _Outcome("UNJUDGED" if figure.record.origin in VIRTUAL else "FAIL", text)
+        if reference.kind == "floor":
+            return _Outcome("UNJUDGED", shared("floor-met", text=text))
         if _unbelievable(ratios, self.largest_ratio):
-            reason = Message("unbelievable", text=text, times=f"{self.largest_ratio:g}")
-            return replace(met, outcome="UNJUDGED", reason=reason)
-        limits = [
-            (limit, least)
-            for limit, least in zip(ratios.bounds, (True, False), strict=True)
-            if limit is not None
-        ]
+            times = f"{self.largest_ratio:g}"
+            return _Outcome("UNJUDGED", Message("unbelievable", text=text, times=times))
         each, middle, once = ratios.each, ratios.middle, figure.once
         found = []
-        for limit, least in limits:
+        for limit, least in zip(ratios.bounds, (True, False), strict=True):
+            if limit is None:
+                continue
             missed = possible_miss(each, middle, limit, least=least, once=once)
             if missed is not None:
                 found.append((missed, limit, least))
         if not found:
-            return met
+            return _Outcome("PASS", text)
         # Nothing shows a stated noise: the limit itself must be met, not only nearly.
         assumed = once is not None and once.stated and len(each) < 2
         accepted = 0.0 if assumed else figure.material
         visible = max(missed for missed, _, _ in found)
         if visible <= accepted:
-            change = percent(visible)
-            reason = shared("limit-confidence", text=text, change=change)
-            return replace(met, reason=reason, visible=visible)
+            reason = shared("limit-confidence", text=text, change=percent(visible))
+            return _Outcome("PASS", reason, visible)
         near = []
         for missed, limit, least in found:
             if missed > accepted and not within_by_factor(each, limit, least=least):
                 near.append((missed, limit, least))
         if not near:
-            reason = shared("limit-far", text=text, times=f"{FACTOR_AT_ANY_NOISE:g}")
-            return replace(met, reason=reason)
+            times = f"{FACTOR_AT_ANY_NOISE:g}"
+            return _Outcome("PASS", shared("limit-far", text=text, times=times))
         visible, limit, least = max(near)
         needed = enough_repeats(each, middle, limit, figure.material, least=least, once=once)
         noise = too_noisy(visible, figure.material, needed)
         if assumed and once is not None:
             noise = measured_once(once.spread, visible, needed)
         reason = Message("limit-noisy", text=text, noise=noise)
-        repeats = possible_repeats(needed)
-        return replace(
-            met, outcome="UNJUDGED", reason=reason, visible=visible, repeats_needed=repeats
-        )
+        return _Outcome("UNJUDGED", reason, visible, possible_repeats(needed))
 
     def _against(self, record: Record, reference: Reference) -> ReferenceValue:
         source = reference.source
