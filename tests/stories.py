@@ -21,7 +21,9 @@ from types import MappingProxyType
 from typing import Any
 from unittest.mock import Mock
 
+import numpy as np
 import yaml
+from tests.fixtures.adopted_cluster import Faults, Group, write_cluster
 from tests.fixtures.finished import (
     seal,
     write_execution,
@@ -40,7 +42,7 @@ from tests.unit.report.test_disturbed import NODE
 
 from proofmark.common.translation import in_language
 from proofmark.judge.coverage import Degraded, Uncovered
-from proofmark.judge.diagnosis.bad_nodes import Cause, SlowFigure
+from proofmark.judge.diagnosis.bad_nodes import BadNodes, Cause, SlowFigure
 from proofmark.judge.diagnosis.storage_faults import SlowTarget
 from proofmark.judge.executions import Added, Crash, DisturbedNode
 from proofmark.judge.fleet.populations import LIKE_TARGETS
@@ -48,7 +50,7 @@ from proofmark.judge.judging import judge_run
 from proofmark.judge.references.judgement import PEERS
 from proofmark.packages.twin.smpi import unpack
 from proofmark.report.render import page, view
-from proofmark.report.run_data import gather
+from proofmark.report.run_data import RunData, gather
 from proofmark.runs.evidence import open_newest
 from proofmark.runs.job_folder import StoppedJob
 from proofmark.runs.run import Run, open_run
@@ -182,17 +184,38 @@ def fleet(story: Story) -> None:
     story.call("status", run.folder)
     story.call("trend", healthy.folder, run.folder)
     story.call("trend", healthy.folder, run.folder, "--nodes")
-    for language in ("en", "ko"):
+    verdict = judge_run(open_newest(run.folder))
+    data = gather(open_newest(run.folder), verdict)
+    for language, told in (("en", with_everything), ("en", with_little), ("ko", with_everything)):
+        for name in MOST_SHOWN if language == "ko" else ():
+            story.patch.setattr(f"proofmark.report.{name}", 2)
         with in_language(language):
-            text = with_everything(open_newest(run.folder))
+            text = page("report.html", view(told(data)), "style.css")
         run.products.report.write_text(text, encoding="utf-8")
         story.page(run.products.report)
 
 
-def with_everything(run: Run) -> str:
-    """Return the page of a fleet with all that a verdict can state, each of it twice or more."""
-    verdict = judge_run(run)
-    data = gather(run, verdict)
+MOST_SHOWN = (
+    *("sections.faulty_nodes.MOST_FIGURES", "sections.signed_sheets.MOST_SHOWN"),
+    *("sections.node_provenance.MOST_KINDS", "summary.MOST_NAMED", "run_data.MOST_COMMANDS"),
+)
+"""How many of many the last page shows."""
+
+
+def with_little(data: RunData) -> RunData:
+    """Return the contents of a run of others that recorded nothing but figures."""
+    verdict = data.verdict
+    figures = [replace(each, members=LIKE_TARGETS) for each in verdict.fleet.figures]
+    executed = replace(verdict.conditions, executed=False)
+    fleet = replace(verdict.fleet, figures=tuple(figures))
+    results = replace(verdict.results, fleet=fleet)
+    little = replace(verdict, conditions=executed, results=results, bad=BadNodes())
+    return replace(data, verdict=little, nodes=(), states=(), commands={}, software=None)
+
+
+def with_everything(data: RunData) -> RunData:
+    """Return the contents of a fleet with all that a verdict can state, each of it twice."""
+    run, verdict = data.run, data.verdict
     failed = tuple(verdict.of("FAIL"))
     assert len(failed) > 2
     slow = [SlowFigure(result, -0.1 * number) for number, result in enumerate(failed, 1)]
@@ -224,7 +247,21 @@ def with_everything(run: Run) -> str:
     ]
     figures = verdict.fleet.figures
     compared = (*figures, replace(figures[0], members=LIKE_TARGETS))
-    fleet = replace(verdict.fleet, figures=compared)
+    fleet = replace(verdict.fleet, figures=compared, spiked=np.arange(2))
+    first, *others = verdict.bad.nodes
+    bad = (
+        replace(first, slow=first.slow * 4),
+        replace(others[0], slow=first.slow * 3),
+        *others[1:],
+    )
+    nodes = []
+    for number, node in enumerate(data.nodes[2:]):
+        idle = {"disturbances": (said(f"load {number % 2} of <a>"),)}
+        jobs = [
+            job.model_copy(update={"provenance": job.provenance.model_copy(update=idle)})
+            for job in node.jobs
+        ]
+        nodes.append(node.model_copy(update={"jobs": tuple(jobs)}))
     modes = ("snc2", "snc1", "snc2")
     coverage = replace(
         verdict.coverage,
@@ -235,7 +272,8 @@ def with_everything(run: Run) -> str:
     )
     worse = replace(
         verdict,
-        bad=replace(verdict.bad, links=tuple(links), causes=tuple(causes)),
+        bad=replace(verdict.bad, nodes=bad, links=tuple(links), causes=tuple(causes)),
+        hardware=replace(verdict.hardware, basis=said("nothing states the parts")),
         executions=replace(
             verdict.executions,
             crashes=tuple(crashes),
@@ -278,22 +316,16 @@ def with_everything(run: Run) -> str:
         }
     )
     drivers = {"ior": ("lustre", "ufs"), "mdtest": ()}
-    return page(
-        "report.html",
-        view(
-            replace(
-                data,
-                verdict=worse,
-                software=software,
-                site=data.site.model_copy(update={"partition": partition}),
-                run=replace(run, plan=plan),
-                nodes=data.nodes[2:],
-                drivers=drivers,
-                started=NOW,
-                ended=NOW + timedelta(hours=25, minutes=3),
-            )
-        ),
-        "style.css",
+    return replace(
+        data,
+        verdict=worse,
+        software=software,
+        site=data.site.model_copy(update={"partition": partition}),
+        run=replace(run, plan=plan),
+        nodes=nodes,
+        drivers=drivers,
+        started=NOW,
+        ended=NOW + timedelta(hours=25, minutes=3),
     )
 
 
@@ -417,6 +449,10 @@ def acceptance(story: Story) -> None:
     deal = Deal.made(story)
     page, runs = story.folder / "runs/acceptance-here", story.folder / "runs"
     deal.call("judge")
+    deal.call("sign", "--key", "keys/buyer@here")
+    deal.call("measure")
+    (story.folder / "a note.txt").touch()
+    deal.stated("witness", "D1", "buyer", "--attach", "a note.txt")
     first = deal.measured("first", 100, 101, 80, after=MEMORY_ERROR)
     story.tree(first.folder, "nodes/n3.json")
     story.file(first.folder / "run.json")
@@ -459,6 +495,11 @@ def acceptance(story: Story) -> None:
     story.call("verify", signed, "--signers", "keys/witness@here.signers")
     story.file(signed / "statement.json")
     story.call("verify", signed, "--signers", "signers", "--revoked", "keys/buyer@here.pub")
+    for name, change in OTHER_STATEMENTS.items():
+        copy = story.folder / "copies/of/the/acceptance" / name
+        shutil.copytree(signed, copy, symlinks=True)
+        change(copy)
+        story.call("sign", copy, "--key", "keys/witness@here")
     deal.measured("third", 100, 101, 0, suite="slow", changes=OLDER, after=MEMORY_ERROR)
     deal.call("judge")
     story.call(*verify)
@@ -473,6 +514,9 @@ def acceptance(story: Story) -> None:
     data.write_text(data.read_text("utf-8").replace("UNJUDGED", "PASS"), encoding="utf-8")
     story.call(*verify)
     deal.call("sign", "--key", "keys/witness@here")
+    (runs / "first/evidence").chmod(0o777)
+    deal.call("judge")
+    deal.call("judge", "--run", runs / "first")
 
 
 def unfinished(story: Story) -> None:
@@ -566,6 +610,10 @@ def evidence(story: Story) -> None:
     story.call("sign", run.folder, "--key", key)
     story.call("verify", run.folder, "--signers", signers)
     copies = story.folder / "copies/of/this/run"
+    shutil.copytree(run.folder, copies / "two", symlinks=True)
+    story.call("verdict", copies / "two", "--json")
+    story.call("verify", copies / "two", "--signers", signers)
+    story.call("sign", copies / "two", "--key", key)
     for name, damage in DAMAGES.items():
         copy = copies / name / "one"
         shutil.copytree(run.folder, copy, symlinks=True)
@@ -591,6 +639,23 @@ def evidence(story: Story) -> None:
         change(copy)
         story.call("verify", copy, "--signers", signers)
         story.call("sign", copy, "--key", key)
+
+
+def outputs(story: Story) -> None:
+    """The outputs of others, with a slow node and a slow pair."""
+    faults = Faults({"x0002": 0.7}, {("x0003", "x0004"): 0.5})
+    story.patch.setenv("PROOFMARK_KIT", f"{ROOT}")
+    write_cluster(story.folder / "vendor", (Group("x", 5), Group("y", 2, 0.6)), faults)
+    shutil.rmtree(story.folder / "vendor/lat")
+    run = story.folder / "runs/theirs"
+    story.call("adopt", "vendor")
+    story.call("adopt", "vendor", "--accept", "--runs", "runs", "--run-id", run.name)
+    story.know(open_run(run))
+    for options in ((), ("--steps",), ("--json",)):
+        story.call("status", run, *options)
+    story.call("report", run)
+    story.page(open_run(run).products.report, FEW_ROWS)
+    story.call("verdict", run)
 
 
 MOST = {"MAX_EVIDENCE_BYTES": 5000, "MAX_EVIDENCE_FILES": 10, "MAX_ARCHIVES": 2}
@@ -655,8 +720,23 @@ FORGERIES: Mapping[str, Callable[[Path], None]] = {
 """What is done to a signed folder."""
 
 
+def _renamed(folder: Path) -> None:
+    _text("statement.json", "runs/second/", "runs/zero/")(folder)
+    (folder / "runs/second").rename(folder / "runs/zero")
+
+
+OTHER_STATEMENTS: Mapping[str, Callable[[Path], None]] = {
+    "id": _text("statement.json", '"id": "acceptance-here"', '"id": "acceptance-x"'),
+    "partition": _text("statement.json", '"local": {', '"other": {'),
+    "word": _text("statement.json", '"word": "FAIL"', '"word": "PASS"'),
+    "waiver": _text("statement.json", "seen <by> supplier", "seen <by> buyer"),
+    "run": _renamed,
+}
+"""What is done to the statement of an acceptance, which then another party is to sign."""
+
+
 STORIES: Mapping[str, Callable[[Story], None]] = {
-    each.__name__: each for each in (sample, fleet, acceptance, unfinished, evidence)
+    each.__name__: each for each in (sample, fleet, acceptance, unfinished, evidence, outputs)
 }
 
 
@@ -676,6 +756,7 @@ def reference(archive: Path, folder: Path) -> tuple[str, str, str]:
         return page, run.files.verdict.read_text(encoding="utf-8"), story.text
 
 
+FEW_ROWS = 5
 MOST_ROWS = 25
 """The rows of a table of a reference run that its file has. A test compares all with the JSON."""
 

@@ -76,7 +76,7 @@ NO_PROGRAMS = {
     ),
     *("sign", "stage", "status", "telemetry", "trend", "twin", "verdict", "verify"),
     *("conclude", "hold", "next"),  # verbs of the command gate
-    *("judge", "waive"),  # verbs of the command acceptance
+    *("judge", "measure", "waive"),  # verbs of the command acceptance
     "check_dmi_data_match",  # a check of NHC
     "configure",  # a script of a source that was unpacked
     "ior-4.0.0_posix_wr_b16m_t1m_n2_shared.txt",  # a sample with an option of its program

@@ -584,8 +584,8 @@ def _run(folder: Path, terms: Terms) -> Run | Message:
 
 def _unreadable(error: BadInput) -> Message:
     mistake = error.mistakes[0]
-    problem = one_line(f"{mistake.file}: {mistake.key}: {mistake.found}")
-    return Message("acceptance-unreadable", problem=problem)
+    problem = ": ".join(filter(None, (mistake.file, mistake.key, mistake.found)))
+    return Message("acceptance-unreadable", problem=one_line(problem))
 
 
 def _gaps(asked: Question, items: Sequence[AcceptedItem]) -> list[Gap]:

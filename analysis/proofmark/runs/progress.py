@@ -49,7 +49,7 @@ def remaining(states: Sequence[StepState], moment: float) -> dict[str, float]:
     paces = {case: pace_of(of) for case, of in of_case.items()}
     left = {}
     for each in states:
-        if each.state != "done":
+        if not each.finished:
             spent = moment - each.started if each.state == "running" and each.started else 0.0
             expected = each.step.wall_s * (paces[each.step.case] or every)
             left[each.step.id] = max(0.0, expected - spent)
@@ -95,7 +95,7 @@ class Progress:
     @property
     def done(self) -> int:
         """Number of finished steps."""
-        return sum(step.state == "done" for step in self.steps)
+        return sum(step.finished for step in self.steps)
 
     @property
     def failed(self) -> int:
@@ -175,15 +175,8 @@ def progress(
     if not run.executed:
         states = [StepState(step, run.plan.kind) for step in run.plan.steps()]
         return Progress(states, active, {}, 0.0, 0.0, executed=False)
-    known = (
-        {
-            state.step.id: state
-            for state in before.steps
-            if state.state == "done" and not state.disturbed
-        }
-        if before
-        else {}
-    )
+    earlier = before.steps if before else ()
+    known = {each.step.id: each for each in earlier if each.finished and not each.disturbed}
     states = [
         known.get(step.id) or state_of(run.files.step(step.id), step, active=active)
         for step in run.plan.steps_to_run()
@@ -192,7 +185,7 @@ def progress(
     moment = time.time() if now is None else now
     left = remaining(states, moment)
     took = sum(state.seconds or 0.0 for state in states)
-    finished = sum(state.state == "done" for state in states)
+    finished = sum(state.finished for state in states)
     rate = 3600 * finished / took * run.plan.at_once if took else 0.0
     repeats = _repeats(run, states)
     seconds = {state.step.id: state.seconds or state.step.wall_s for state in states}
@@ -226,17 +219,14 @@ def due_nodes(run: Run) -> list[str]:
     """Return the nodes of a stage; if nodes arrive, those with waiting steps of any mode."""
     if not kind_of(run.plan).nodes_arrive:
         return run.plan.nodes()
-    waiting = []
-    for mode in dict.fromkeys(group.mode for group in run.plan.groups):
-        waiting += waiting_nodes(run, mode)
-    return list(dict.fromkeys(waiting))
+    return waiting_nodes(run, *(group.mode for group in run.plan.groups))
 
 
-def waiting_nodes(run: Run, mode: str) -> list[str]:
-    """Return the nodes with a step of `mode` that a job has to run, each once."""
+def waiting_nodes(run: Run, *modes: str) -> list[str]:
+    """Return the nodes with a step of `modes` that a job has to run, each once."""
     waiting = []
     for group in run.plan.needed():
-        if group.mode == mode:
+        if group.mode in modes:
             for job in group.jobs:
                 if any(needs_execution(run.files, step) for step in job.steps):
                     waiting += job.nodes
@@ -280,7 +270,7 @@ def case_progress(run: Run, current: Progress) -> list[CaseProgress]:
 def _of_case(
     mode: str, case: str, states: Sequence[StepState], left: Mapping[str, float]
 ) -> CaseProgress:
-    done = sum(state.state == "done" for state in states)
+    done = sum(state.finished for state in states)
     running = sum(state.state == "running" for state in states)
     return CaseProgress(
         mode=mode,
@@ -307,7 +297,7 @@ def other_modes(run: Run) -> dict[str, int]:
 
 def unfinished_jobs(run: Run, current: Progress) -> dict[str, str]:
     """Return the last state of each submitted job with a step that has no result, by its id."""
-    open_steps = {state.step.id for state in current.steps if state.state != "done"}
+    open_steps = {state.step.id for state in current.steps if not state.finished}
     found: dict[str, str] = {}
     for group in run.plan.to_run():
         for job in group.jobs:

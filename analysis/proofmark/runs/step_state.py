@@ -195,6 +195,11 @@ class StepState:
     disturbed: int = 0
 
     @property
+    def finished(self) -> bool:
+        """Whether a job has nothing to do for the step; so of one that the kit does not start."""
+        return self.state not in ("waiting", "running", "interrupted", "unreadable")
+
+    @property
     def failed(self) -> bool:
         """Whether the step has a result other than exit code 0, or one that cannot be read."""
         return self.state == "done" and self.rc != 0

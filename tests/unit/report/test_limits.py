@@ -122,6 +122,12 @@ def test_invalid_figures_are_not_judged(tmp_path: Path) -> None:
     assert (no_row.judged, len(no_row.invalid)) == (0, 0)
     of_every = table_of(run, verdict)["contract: every size"]
     assert of_every[1:] == ("0", "0", "0", "0", f"{len(every.invalid)}")
+    rows = [each for each in key_rows(gather(run, verdict)) if each.figure.outcome == "INVALID"]
+    assert {(each.key, each.middle, each.share) for each in rows} == {
+        ("bandwidth", None, None),
+        ("latency", None, None),
+    }
+    assert all(each.nodes > 1 and each.figure.record for each in rows)
 
 
 def test_a_figure_that_the_accepted_runs_fail_is_in_the_table(valid: Counted) -> None:

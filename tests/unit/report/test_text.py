@@ -40,6 +40,8 @@ def test_visible_text_is_unchanged(text: str) -> None:
 
 def test_a_long_text_is_cut_and_the_rest_is_counted() -> None:
     assert visible("x" * (LONGEST + 7)) == "x" * LONGEST + " … (7 more characters)"
+    assert visible("\x1b" * LONGEST) == "\\x1b" * LONGEST
+    assert visible("\xff\u0100\u202e\ue000\t") == "\xff\u0100\\u202e\\ue000\t"
 
 
 @pytest.mark.parametrize(
@@ -57,6 +59,14 @@ def test_a_long_text_is_cut_and_the_rest_is_counted() -> None:
         (-12345.6, "-12\u202f346"),
         (float("inf"), "inf"),
         (3e22, "3e+22"),
+        (1e15, "1e+15"),
+        (-9.99e14, "-999\u202f000\u202f000\u202f000\u202f000"),
+        (9999.0, "9999"),
+        (10000.0, "10\u202f000"),
+        (1000.4, "1000"),
+        (999.4, "999.4"),
+        (1e-4, "0.0001000"),
+        (-9.9e-5, "-9.9e-05"),
     ],
 )
 def test_numbers_are_rounded_and_grouped(value: float | None, shown: str) -> None:
@@ -71,7 +81,16 @@ def test_a_number_is_rounded_to_its_digits(value: float, digits: int) -> None:
 
 @pytest.mark.parametrize(
     ("bytes_", "shown"),
-    [(None, "–"), (0, "0 B"), (1536, "1.5 KiB"), (64 << 20, "64 MiB"), (5 << 50, "5120 TiB")],
+    [
+        (None, "–"),
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1 KiB"),
+        (1536, "1.5 KiB"),
+        (64 << 20, "64 MiB"),
+        (3 << 39, "1.5 TiB"),
+        (5 << 50, "5120 TiB"),
+    ],
 )
 def test_sizes_have_binary_units_and_up_to_four_digits(bytes_: int | None, shown: str) -> None:
     assert size_4_digits(bytes_) == shown
