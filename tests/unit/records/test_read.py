@@ -18,6 +18,7 @@ from tests.unit.records.test_conditions import NODE
 
 from proofmark.cases.reference import Metric
 from proofmark.cases.suite import Benchmarks
+from proofmark.common.files import moment_of
 from proofmark.common.message import Message
 from proofmark.common.processes import parallel_map
 from proofmark.judge.judging import judge_run
@@ -457,6 +458,21 @@ def sensed(folder: Path, megahertz: float) -> Verdict:
     (execution / "telemetry.jsonl").write_text(f"{json.dumps(line)}\n")
     seal(execution)
     return judge_run(run)
+
+
+def test_a_node_has_the_power_that_its_bmc_stated_while_a_step_ran(tmp_path: Path) -> None:
+    run: Run = fleet_run(tmp_path, RATES)
+    (when,) = run.folder.glob("workdir/steps/0001-fake/n1/execution-1/when.json")
+    about = json.loads(when.read_text())
+    begin = moment_of(about["start"]).timestamp()
+    run.files.bmc_telemetry.parent.mkdir()
+    looks = ((begin - 1, 900), (begin, 100), (begin + about["seconds"], 300), (begin + 99, 900))
+    lines = ({"time": time, "nodes": {"n1": {"watts": watts}}} for time, watts in looks)
+    run.files.bmc_telemetry.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    found = (each.record for each in judge_run(run).results if each.record.metric == "node_power")
+    assert [(each.node, each.value, each.unit, each.valid) for each in found] == [
+        ("n1", 200, "W", True)
+    ]
 
 
 @pytest.mark.parametrize(("megahertz", "valid"), [(2400.0, True), (9000.0, False)])

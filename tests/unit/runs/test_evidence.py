@@ -25,7 +25,7 @@ from tests.folders import let_all_enter
 from proofmark.cli.main import main
 from proofmark.common.archive import ArchiveWriter, Change
 from proofmark.common.errors import BadInput
-from proofmark.common.input_limits import MAX_ARCHIVES
+from proofmark.common.input_limits import MAX_ARCHIVES, MAX_EVIDENCE_FILES
 from proofmark.jobs.execute import execute
 from proofmark.runs import evidence as runs_evidence
 from proofmark.runs.evidence import (
@@ -707,3 +707,23 @@ class TestCheckedOnce:
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{key}"], check=True)
         assert main(["sign", f"{two}", "--key", f"{key}"]) == 3
         assert main(["stage", "collect", f"{two}"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "found", "accepted"),
+    [
+        ("MAX_EVIDENCE_FILES", 3, " in 4 files", " in 3 files"),
+        ("MAX_EVIDENCE_BYTES", 99, " files", f"at most 99 B in {MAX_EVIDENCE_FILES} files"),
+    ],
+)
+def test_a_run_beyond_a_limit_of_size_is_not_sealed(
+    run: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int, found: str, accepted: str
+) -> None:
+    monkeypatch.setattr(runs_evidence, limit, most)
+    with pytest.raises(BadInput) as refused:
+        runs_evidence.seal(run)
+    (mistake,) = refused.value.mistakes
+    assert (mistake.file, mistake.key) == (f"{run}", "")
+    assert mistake.found.startswith("more than ") and mistake.found.endswith(found)
+    assert mistake.accepted.startswith("at most ") and mistake.accepted.endswith(accepted)
+    assert [each.name for each in RunFiles(run).evidence.iterdir()] == ["lock"]
