@@ -136,7 +136,7 @@ def _replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
             raise bad_input(path, "", found, "a writable folder with free space") from None
 
 
-def open_to_append(path: Path) -> TextIOWrapper:
+def open_to_append(path: Path, mode: int = 0o666) -> TextIOWrapper:
     """Open a file for reading and appending. Create it if it is missing. A link is refused.
 
     Raises:
@@ -146,7 +146,7 @@ def open_to_append(path: Path) -> TextIOWrapper:
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         with rights_at(path):
-            number = os.open(path, flags, 0o666)
+            number = os.open(path, flags, mode)
     except OSError as error:
         raise bad_input(path, "", f"cannot be opened: {error.strerror}", accepted) from None
     status = os.fstat(number)

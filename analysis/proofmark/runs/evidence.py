@@ -22,10 +22,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import file_digest, sha256
-from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -113,9 +112,9 @@ class SealedEvidence:
     """
 
     folder: Path
-    heads: Sequence[ArchiveHead]
-    digests: Sequence[str]
-    chain: Chain
+    heads: Sequence[ArchiveHead] = ()
+    digests: Sequence[str] = ()
+    chain: Chain = field(default_factory=lambda: Chain(()))
 
     @property
     def newest(self) -> ArchiveHead:
@@ -134,6 +133,37 @@ class SealedEvidence:
         for archive in self.chain.archives:
             found |= archive.facts.kept
         return found
+
+    @property
+    def next_archive(self) -> Path:
+        """The path of the archive that would follow."""
+        return _path(self.folder, len(self.heads) + 1)
+
+    def followed_by(self, archive: Archive, head: ArchiveHead, digest: str) -> SealedEvidence:
+        """Return this evidence with one more archive, which is read, or was written now.
+
+        Raises:
+            BadInput: it is not the next one of this run.
+        """
+        path, number = self.next_archive, len(self.heads) + 1
+        before = self.digest if self.heads else ""
+        if (head.number, head.before) != (number, before):
+            found = f"number {head.number} after {head.before or 'nothing'}"
+            raise bad_input(path, "before", found, f"number {number} after {before or 'nothing'}")
+        if self.heads and head.run != self.newest.run:
+            accepted = f"{self.newest.run}, as the archives before it: the name of the folder"
+            raise bad_input(path, "run", head.run, accepted)
+        chain, digests = Chain([*self.chain.archives, archive]), [*self.digests, digest]
+        return SealedEvidence(self.folder, [*self.heads, head], digests, chain)
+
+    def refuse_too_large(self, file: BinaryIO) -> None:
+        """Refuse the archive in an open file if all are too large or too many with it."""
+        numbers = [*(each.file.number for each in self.chain.archives), file.fileno()]
+        length = sum(os.fstat(each).st_size for each in numbers)
+        if len(numbers) > MAX_ARCHIVES or length > MAX_EVIDENCE_BYTES:
+            found = f"{size(length)} in {len(numbers)} archives"
+            accepted = f"at most {size(MAX_EVIDENCE_BYTES)} in {MAX_ARCHIVES} archives; a new run"
+            raise bad_input(self.next_archive, "", found, accepted)
 
     @property
     def _place(self) -> Path:
@@ -225,71 +255,64 @@ def read_evidence(folder: Path, *, again: bool = True) -> SealedEvidence | None:
         BadInput: an archive is missing or damaged, or is not the one that was sealed; or another
             user can change one.
     """
-    archives, heads, length = list[Archive](), list[ArchiveHead](), 0
-    listed = sealed_digests(folder)
-    checked = {} if again else _checked(folder)
-    for number, digest in enumerate(listed, 1):
-        path = _path(folder, number)
-        try:
-            with open_regular(path) as file:
-                length += os.fstat(file.fileno()).st_size
-                if length > MAX_EVIDENCE_BYTES:
-                    found = f"{size(length)} in {number} archives"
-                    raise bad_input(path, "", found, f"at most {size(MAX_EVIDENCE_BYTES)}")
-                if parts := checked.get((digest, _identity(file.fileno()))):
-                    archive = read_archive(file, f"{path}", parts)
-                else:
-                    archive = _read_whole(file, path, digest)
-        except OSError as error:
-            raise bad_input(path, "", f"{error.strerror}", "the archive that was sealed") from None
-        heads.append(_head(archive, path, number, listed[number - 2] if number > 1 else ""))
-        archives.append(archive)
-    if not archives:
-        return None
-    if len({head.run for head in heads}) > 1:
-        found = ", ".join(dict.fromkeys(head.run for head in heads))
-        raise bad_input(RunFiles(folder).evidence, "run", found, "archives of one run")
-    return SealedEvidence(folder, heads, listed, Chain(archives))
+    known, checked = SealedEvidence(folder), {} if again else _checked(folder)
+    for digest in sealed_digests(folder):
+        known = _with_next(known, digest, checked)
+    return known if known.heads else None
 
 
-def _read_whole(file: BufferedReader, path: Path, digest: str) -> Archive:
-    """Return the archive in an open file, after a check of each byte."""
-    with ThreadPoolExecutor(1) as other:  # the digest needs no lock of Python
-        digesting = other.submit(file_digest, file, "sha256")
-        archive = read_archive(file, f"{path}")
-    if (computed := digesting.result().hexdigest()) != digest:
+def _with_next(
+    known: SealedEvidence, digest: str, checked: Mapping[tuple[str, tuple[int, ...]], Parts]
+) -> SealedEvidence:
+    """Return `known` with the next archive.
+
+    Args:
+        digest: the SHA-256 that it must have; empty: not known.
+        checked: what `_checked` returns.
+    """
+    path = known.next_archive
+    try:
+        with open_regular(path) as file:
+            known.refuse_too_large(file)
+            if parts := checked.get((digest, _identity(file.fileno()))):
+                archive, computed = read_archive(file, f"{path}", parts), digest
+            else:
+                with ThreadPoolExecutor(1) as other:  # the digest needs no lock of Python
+                    digesting = other.submit(file_digest, file, "sha256")
+                    archive = read_archive(file, f"{path}")
+                computed = digesting.result().hexdigest()
+    except OSError as error:
+        raise bad_input(path, "", f"{error.strerror}", "the archive that was sealed") from None
+    if computed != (digest or computed):
         raise bad_input(path, "", f"SHA-256 {computed}", f"{digest}, as {SUMS} has it")
-    return archive
-
-
-def _head(archive: Archive, path: Path, number: int, before: str) -> ArchiveHead:
-    """Return the head of an archive, which must be the `number`-th, after the one of `before`."""
     try:
         head = ArchiveHead.model_validate_json(archive.stated)
     except ValidationError as error:
         (first, *_) = error.errors(include_url=False, include_input=False)
         key = ".".join(map(str, first["loc"]))
         raise bad_input(path, key, first["msg"], "a tar that proofmark sealed") from None
-    if (head.number, head.before) != (number, before):
-        found = f"number {head.number} after {head.before or 'nothing'}"
-        raise bad_input(path, "before", found, f"number {number} after {before or 'nothing'}")
-    return head
+    return known.followed_by(archive, head, computed)
 
 
 def sealed_digests(folder: Path) -> list[str]:
     """Return the digests of the archives in ``evidence/SHA256SUMS``, by their number.
 
-    An archive without a line was not finished.
+    The newest archive has no line after a kill. `seal` lists it.
 
     Raises:
-        BadInput: the list is damaged, or another user can change it.
+        BadInput: the list is damaged or missing, or another user can change it.
     """
-    refuse_untrusted(RunFiles(folder).evidence, OWN_RUN)
-    path = RunFiles(folder).evidence / SUMS
-    try:
+    evidence = RunFiles(folder).evidence
+    refuse_untrusted(evidence, OWN_RUN)
+    path = evidence / SUMS
+    newest = max(evidence.glob("[0-9][0-9][0-9][0-9].tar"), default=_path(folder, 0))
+    try:  # after the archives: another process may seal one now
         lines = read_regular(path, MAX_SMALL_BYTES).decode("ascii", "replace").splitlines()
     except (FileNotFoundError, NotADirectoryError):
-        return []
+        lines = []
+    if newest > _path(folder, len(lines) + 1):
+        found = f"{len(lines)} lines, and {newest.name}"
+        raise bad_input(path, "", found, "the line of sha256sum of each archive before it")
     if len(lines) > MAX_ARCHIVES:
         raise bad_input(path, "", f"{len(lines)} archives", f"at most {MAX_ARCHIVES}")
     digests = []
@@ -335,20 +358,20 @@ def seal(folder: Path) -> SealedEvidence:
 
     Raises:
         BadInput: the folder is no run or cannot be read, its inputs were changed before the first
-            seal, an archive cannot be written, a limit of size is exceeded, or another process
-            seals this run.
+            seal, it was renamed after that, an archive cannot be written, a limit of size is
+            exceeded, or another process seals this run. No archive is made.
     """
     target = folder.resolve()
     run_by = "" if sealed_digests(target) else open_run(folder).run_by
     make_folder(RunFiles(target).evidence)
     with state_lock(RunFiles(target).evidence / "lock", target.name):
-        known = read_evidence(target) or SealedEvidence(target, (), (), Chain([]))
+        known = read_evidence(target) or SealedEvidence(target)
+        if os.path.lexists(known.next_archive):  # a kill came before its line
+            known = _with_next(known, "", {})
+            _write_list(known)
         run_by = known.newest.run_by if known.heads else run_by
         use_work_folder(target, run_by)
-        number = len(known.digests) + 1
-        if number > MAX_ARCHIVES:
-            raise bad_input(target, "", f"{number} archives", f"at most {MAX_ARCHIVES}; a new run")
-        new = _path(target, number).with_suffix(".new")
+        new = known.next_archive.with_suffix(".new")
         try:
             new.unlink(missing_ok=True)  # left by a kill
             try:
@@ -358,16 +381,20 @@ def seal(folder: Path) -> SealedEvidence:
                     _note_checked(known)
                     return known
                 new.chmod(0o444)
-                new.rename(_path(target, number))
+                new.rename(known.next_archive)
             finally:
                 new.unlink(missing_ok=True)
         except OSError as error:
             place, found = error.filename or new, f"{error.strerror}"
             raise bad_input(place, "", found, "a place that can be written, with space") from None
-        lines = (f"{each}  {place:04d}.tar\n" for place, each in enumerate(sealed.digests, 1))
-        write_atomic(RunFiles(target).evidence / SUMS, "".join(lines))
+        _write_list(sealed)
         _note_checked(sealed)
         return sealed
+
+
+def _write_list(known: SealedEvidence) -> None:
+    lines = (f"{each}  {number:04d}.tar\n" for number, each in enumerate(known.digests, 1))
+    write_atomic(RunFiles(known.folder).evidence / SUMS, "".join(lines))
 
 
 def _write(file: BinaryIO, known: SealedEvidence, run_by: str) -> SealedEvidence:
@@ -389,8 +416,8 @@ def _write(file: BinaryIO, known: SealedEvidence, run_by: str) -> SealedEvidence
         kit=this_kit(),
     )
     digest = writer.finish(head.model_dump(mode="json"))
-    chain = Chain([*known.chain.archives, archive])
-    return SealedEvidence(folder, [*known.heads, head], [*known.digests, digest], chain)
+    known.refuse_too_large(file)
+    return known.followed_by(archive, head, digest)
 
 
 def _add_nodes(writer: ArchiveWriter, chain: Chain, folder: Path) -> None:

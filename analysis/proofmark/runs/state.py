@@ -26,7 +26,7 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -115,24 +115,6 @@ class RunState:
         make_folder(target)
         for name, content in texts.items():
             write_atomic_bytes(target / name, content)
-
-
-@contextmanager
-def state_lock(path: Path, name: str) -> Iterator[None]:
-    """Hold the lock in the file `path` for the block.
-
-    Raises:
-        BadInput: another process holds it. The message calls it `name`.
-    """
-    number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        found = f"{name}: in use by another command"
-        raise bad_input("run_id", "", found, "one process at a time") from None
-    finally:
-        os.close(number)
 
 
 def site_folder(site: str) -> Path:
@@ -279,25 +261,34 @@ class Busy(BadInput):
 
 
 @contextmanager
-def lock(folder: Path) -> Iterator[None]:
-    """Hold the lock of the run in `folder` for the block. It ends with the process.
+def state_lock(
+    path: Path, name: str, accepted: str = "one process at a time", *, mode: int = 0o600
+) -> Iterator[None]:
+    """Hold the lock in the file `path` for the block. It ends with the process.
+
+    Args:
+        mode: of a new file. Who can read it can take the lock.
 
     Raises:
-        Busy: another process holds the lock.
-        BadInput: its file is a link, or cannot be opened.
+        Busy: another process holds it. The message calls it `name`.
+        BadInput: the file is a link, or cannot be opened.
     """
-    with open_to_append(RunFiles(folder).lock) as file:
+    with open_to_append(path, mode) as file:
         if not _taken(file, fcntl.LOCK_EX):
             file.seek(0)
             note = file.read(_MAX_NOTE).strip()
             user = note if note and note.isprintable() else "another process"
-            found = f"{folder.name}: in use by {user}"
-            accepted = "one process at a time; another run id or fresh=true starts another run"
-            raise Busy(InputError("run_id", "", found, accepted))
+            raise Busy(InputError("run_id", "", f"{name}: in use by {user}", accepted))
         file.truncate(0)
         file.write(f"process {os.getpid()} on {os.uname().nodename}\n")
         file.flush()
         yield
+
+
+def lock(folder: Path) -> AbstractContextManager[None]:
+    """Return the lock of the run in `folder`; see `state_lock`."""
+    accepted = "one process at a time; another run id or fresh=true starts another run"
+    return state_lock(RunFiles(folder).lock, folder.name, accepted, mode=0o666)
 
 
 def is_locked(folder: Path) -> bool:

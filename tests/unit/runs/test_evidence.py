@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, tzinfo
 from hashlib import sha256
 from pathlib import Path
@@ -588,22 +589,106 @@ def test_each_archive_has_the_digest_of_the_one_before_it(run: Path, tmp_path: P
         read_evidence(other)
 
 
-def test_the_archives_of_two_runs_are_no_chain(run: Path) -> None:
-    _again(run, "one")
+def test_a_renamed_run_is_refused_before_an_archive_is_written(run: Path) -> None:
+    """With an archive of its new name, nobody could read the run any more."""
+    known = _again(run, "one")
     renamed = run.rename(run.with_name("renamed"))
-    _again(renamed, "two")
-    with pytest.raises(BadInput, match=f"run: found {run.name}, renamed; accepted: archives of"):
-        read_evidence(renamed)
+    place = RunFiles(renamed).evidence
+    before = {path.name: path.read_bytes() for path in place.iterdir()}
+    with pytest.raises(BadInput, match=rf"0002.tar: run: found renamed; accepted: {run.name}, "):
+        _again(renamed, "two")
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == before
+    assert read_evidence(renamed) is not None
+    renamed.rename(run)
+    assert seal(run).digests[:1] == known.digests
+
+
+def test_the_archives_of_two_runs_are_no_chain(run: Path) -> None:
+    known = _again(run, "one")
+    (run / "growth/two.txt").write_text("two")
+    other = replace(known, heads=[known.newest.model_copy(update={"run": run.name + "0"})])
+    with RunFiles(run).evidence.joinpath("0002.tar").open("x+b") as file:
+        place = run.rename(run.with_name(run.name + "0"))
+        made = runs_evidence._write(file, replace(other, folder=place), "")
+    place.rename(run)
+    sums = RunFiles(run).evidence / SUMS
+    sums.write_text(f"{sums.read_text()}{made.digest}  0002.tar\n")
+    with pytest.raises(BadInput, match=f"run: found {run.name}0; accepted: {run.name}, as the"):
+        read_evidence(run)
+
+
+def _emptied(path: Path) -> None:
+    path.chmod(0o644)
+    path.write_bytes(b"")
+
+
+def _folder_in_place(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+DAMAGES = (_removed, _emptied, _linked, _folder_in_place)
+REFUSED = {
+    "0001.tar": DAMAGES,
+    "0002.tar": DAMAGES,
+    "0003.tar": DAMAGES,
+    SUMS: DAMAGES,
+    "lock": (_linked, _folder_in_place),
+}
+
+
+@pytest.mark.parametrize(("name", "damage"), [(n, each) for n in REFUSED for each in REFUSED[n]])
+def test_a_damaged_folder_of_evidence_is_refused_and_gets_no_archive(
+    run: Path,
+    name: str,
+    damage: Callable[[Path], None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for text in ("one", "two", "three"):
+        _again(run, text)
+    path = RunFiles(run).evidence / name
+    damage(path)
+    (run / "growth/four.txt").write_text("four")
+    left = {each.name for each in path.parent.iterdir()}
+    collect(run, 3)
+    error = capsys.readouterr().err
+    assert f"{path}: found " in error and "; accepted: " in error
+    assert {each.name for each in path.parent.iterdir()} == left
+
+
+@pytest.mark.parametrize("damage", [_removed, _emptied])
+def test_the_archive_that_a_kill_left_without_its_line_is_listed(
+    run: Path, damage: Callable[[Path], None]
+) -> None:
+    """It is whole, because it got its name after its last byte. It is not written again."""
+    first = _again(run, "one")
+    content = archives(run)[0].read_bytes()
+    damage(RunFiles(run).evidence / SUMS)
+    assert read_evidence(run) is None
+    assert seal(run).digests == first.digests
+    second = _again(run, "two")
+    lines = RunFiles(run).evidence / SUMS
+    listed = lines.read_text()
+    lines.write_text(listed.splitlines(keepends=True)[0])
+    assert _again(run, "three").digests[:2] == second.digests
+    assert lines.read_text().startswith(listed)
+    assert archives(run)[0].read_bytes() == content and len(archives(run)) == 3
 
 
 def test_the_limit_of_size_is_that_of_all_archives(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _again(run, "one")
-    _again(run, "two")
+    """What a seal would exceed is refused by it, not by the next reader."""
+    changing = run / "decisions.txt"  # each archive has it
+    for content in (b"1", b"2"):
+        changing.write_bytes(content * 300_000)
+        seal(run)
     length = sum(path.stat().st_size for path in archives(run))
     monkeypatch.setattr(runs_evidence, "MAX_EVIDENCE_BYTES", length)
-    assert read_evidence(run) is not None
+    changing.write_bytes(b"3" * 300_000)
+    with pytest.raises(BadInput, match="in 3 archives"):
+        seal(run)
+    assert len(archives(run)) == 2 and read_evidence(run) is not None
     monkeypatch.setattr(runs_evidence, "MAX_EVIDENCE_BYTES", length - 1)
     with pytest.raises(BadInput, match="in 2 archives"):
         read_evidence(run)
