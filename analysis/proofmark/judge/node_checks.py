@@ -61,7 +61,7 @@ def _settings(facts: NodeFacts) -> Readings:
 def _number(name: str, of: Callable[[NodeFacts], float | None]) -> Callable[[NodeFacts], Readings]:
     def readings(facts: NodeFacts) -> Readings:
         value = of(facts)
-        return {name: None if value is None else float(value)}
+        return {name: None if value is None else float(abs(value))}
 
     return readings
 
@@ -74,10 +74,6 @@ def _ecc(facts: NodeFacts) -> Readings:
     with_ecc = sum(bool(each) for each in bits)
     part = f"on {with_ecc} of {len(bits)} modules"
     return {"ECC": "on" if with_ecc == len(bits) else part if with_ecc else "off"}
-
-
-def _clock(facts: NodeFacts) -> float | None:
-    return None if facts.clock_offset_s is None else abs(facts.clock_offset_s)
 
 
 NOT_MOUNTED, NOT_LOADED, NO_VERSION = "not mounted", "not loaded", "without a version"
@@ -147,7 +143,7 @@ CHECKS: Mapping[CheckName, Callable[[NodeFacts], Readings]] = {
     "settings": _settings,
     "links": _traits("fabric rate", "PCIe link"),
     "ports": _number("active ports", _ports),
-    "clock": _number("clock offset, s", _clock),
+    "clock": _number("clock offset, s", lambda facts: facts.clock_offset_s),
     "mounts": _mounts,
     "accelerators": _number("accelerators", lambda facts: parts_of(facts).accelerators),
 }

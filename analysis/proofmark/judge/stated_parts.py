@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 from proofmark.cases.reference import Rule
 from proofmark.common.grouping import gathered
@@ -33,7 +33,6 @@ from proofmark.site.installed_parts import (
     unknown_parts,
     usual_parts,
     usual_processor,
-    without,
 )
 from proofmark.site.node.facts import HostFacts, NodeFacts
 from proofmark.software.software import Package, Software
@@ -182,9 +181,6 @@ def differences(old: Mapping[Name, str], new: Mapping[Name, str]) -> list[tuple[
     ]
 
 
-Statements = Mapping[By, Parts]
-"""The parts of one node by who states them."""
-
 PART_OF: Mapping[Rule, str] = {
     "memory_bandwidth": "dimms",
     "link_bandwidth": "gbit_per_s",
@@ -196,6 +192,14 @@ PART_OF: Mapping[Rule, str] = {
     "typical_hpl": "cores",
 }
 """The part from which a limit is computed."""
+
+
+@dataclass(frozen=True)
+class Statements:
+    """The parts of one node: what its probe found, and what was stated, by who states it."""
+
+    found: Parts
+    by: Mapping[By, Parts]
 
 
 @dataclass(frozen=True)
@@ -225,7 +229,7 @@ def statements(
     """
     found = {host: parts_of(facts) for host, facts in nodes.items()}
     known = {each.name for each in fields(declared) if getattr(declared, each.name) is not None}
-    known = _with_related(known) - {"reserved"}
+    nothing: dict[str, Any] = dict.fromkeys(_with_related(known) - {"reserved"})
     of_order = {host: declared.processor or accepted.get(host, Parts()).processor for host in nodes}
     usual_name = usual_processor(found[host] for host, name in of_order.items() if name is None)
     keys = {
@@ -233,20 +237,24 @@ def statements(
         for host, facts in nodes.items()
     }
     alike = gathered((keys[host], found[host]) for host in nodes)
-    usual = {name: without(usual_parts(group), known) for name, group in alike.items()}
+    usual = {name: replace(usual_parts(group), **nothing) for name, group in alike.items()}
+    named = {name: replace(parts, processor=usual_name) for name, parts in usual.items()}
     return {
-        host: {
-            "declared": declared,
-            "accepted": accepted.get(host, Parts()),
-            "usual": replace(usual[keys[host]], processor=None if of_order[host] else usual_name),
-        }
+        host: Statements(
+            found[host],
+            {
+                "declared": declared,
+                "accepted": accepted.get(host, Parts()),
+                "usual": usual[keys[host]] if of_order[host] else named[keys[host]],
+            },
+        )
         for host in nodes
     }
 
 
 def ordered_processor(stated: Statements) -> str | None:
     """Return the processor that was ordered for a node; None if nothing states it."""
-    return next((name for by in get_args(By) if (name := stated[by].processor)), None)
+    return next((name for each in stated.by.values() if (name := each.processor)), None)
 
 
 def ordered_hardware(nodes: HostFacts, stated: Mapping[str, Statements]) -> dict[str, str]:
@@ -273,7 +281,7 @@ def unknown_orders(nodes: HostFacts, stated: Mapping[str, Statements]) -> Iterab
     models = gathered(
         (facts.cpu_model, host)
         for host, facts in nodes.items()
-        if ordered_processor(stated[host]) is None and parts_of(facts).processor
+        if ordered_processor(stated[host]) is None and stated[host].found.processor
     )
     if len(set(map(product_name, models))) > 1:
         found = ", ".join(f"{len(hosts)} × {name}" for name, hosts in models.items())
@@ -285,8 +293,8 @@ def empty_channels(nodes: HostFacts, stated: Mapping[str, Statements]) -> Iterab
     """Yield the nodes with channels of the memory that have no module, if nothing states that."""
     found: dict[tuple[int, int], list[str]] = {}
     for host, facts in nodes.items():
-        row, own = processor(facts.cpu_model), parts_of(facts)
-        known = any(stated[host][by].dimms for by in ("declared", "accepted"))
+        row, own = processor(facts.cpu_model), stated[host].found
+        known = any(stated[host].by[name].dimms for name in ("declared", "accepted"))
         if row is None or row.channels is None or own.dimms is None or known:
             continue
         filled, channels = own.dimms, row.channels * facts.sockets
@@ -306,12 +314,13 @@ def part_faults(nodes: HostFacts, stated: Mapping[str, Statements]) -> NodeFault
 
 def _faults(facts: NodeFacts, stated: Statements) -> Iterable[Message]:
     named: set[str] = set()
-    parts = parts_of(facts)
-    for by in get_args(By):
-        found = _compared(parts, facts, by)
+    for by, wanted in stated.by.items():
+        found = stated.found
+        if by == "accepted":  # it has the processors that the run was allowed to use
+            found = replace(found, cores=facts.cores, sockets=facts.sockets)
         less = {
             name: message
-            for name, message in missing_parts(stated[by], found).items()
+            for name, message in missing_parts(wanted, found).items()
             if name not in named
         }
         named |= _with_related(less)
@@ -320,21 +329,14 @@ def _faults(facts: NodeFacts, stated: Statements) -> Iterable[Message]:
                 yield Message(f"{code}-{by}", text=texts)
 
 
-def _compared(parts: Parts, facts: NodeFacts, by: By) -> Parts:
-    """Return the parts of a node. An accepted run has the processors that it was allowed to use."""
-    if by != "accepted":
-        return parts
-    return replace(parts, cores=facts.cores, sockets=facts.sockets)
-
-
 def unread_parts(nodes: HostFacts, stated: Mapping[str, Statements]) -> tuple[Message, ...]:
     """Return the stated parts that the probes of nodes did not find out, with the nodes."""
     unread: dict[str, list[str]] = {}
     for host, facts in nodes.items():
-        own, declared = parts_of(facts), stated[host]["declared"].processor
+        own, declared = stated[host].found, stated[host].by["declared"].processor
         if declared and same_processor(declared, facts.cpu_model):  # also by a hypervisor
             own = replace(own, processor=declared)
-        names = chain.from_iterable(unknown_parts(by, own) for by in stated[host].values())
+        names = chain.from_iterable(unknown_parts(by, own) for by in stated[host].by.values())
         for name in dict.fromkeys(names):
             unread.setdefault(name, []).append(host)
     return tuple(
@@ -374,26 +376,26 @@ def nominal_parts(
 
 
 def _nominal(facts: NodeFacts, stated: Statements) -> Nominal:
-    own = parts_of(facts)
     # A run that may use a part of the processors has a limit of this part.
     whole = facts.cores == facts.cores_online
     names = ("dimms", "dimm_mt_per_s", "gbit_per_s", *(("cores", "sockets") if whole else ()))
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for name in names:
-        found = {by: getattr(stated[by], name) or 0 for by in get_args(By)}
+        found = {by: getattr(each, name) or 0 for by, each in stated.by.items()}
         if name == "gbit_per_s":
-            found |= {by: 0 for by in get_args(By) if len(set(stated[by].ports or ())) > 1}
+            found |= {by: 0 for by, each in stated.by.items() if len(set(each.ports or ())) > 1}
         best = "declared" if found["declared"] else max(found, key=lambda by: found[by])
+        own = getattr(stated.found, name) or 0
         # A node with more than accepted or usual was upgraded. Its limit is that of its own parts.
-        if found[best] and (best == "declared" or found[best] >= (getattr(own, name) or 0)):
+        if found[best] and (best == "declared" or found[best] >= own):
             sources[name], values[name] = best, found[best]
         elif found[best]:
             sources[name] = best
     ordered = ordered_processor(stated)
     if ordered and same_processor(ordered, facts.cpu_model) is False:
         values["processor"] = ordered
-    counts = [len(stated[by].rails or stated[by].ports or ()) for by in get_args(By)]
+    counts = [len(each.rails or each.ports or ()) for each in stated.by.values()]
     return Nominal(**values, rails=counts[0] or max(counts) or None, sources=sources)
 
 

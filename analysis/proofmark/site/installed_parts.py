@@ -485,9 +485,3 @@ def missing_parts(stated: Parts, found: Parts) -> dict[str, Message]:
 def unknown_parts(stated: Parts, found: Parts) -> tuple[str, ...]:
     """Return the names of the stated parts that the probe of a node did not find out."""
     return tuple(name for name, message in _compared(stated, found).items() if message is None)
-
-
-def without(parts: Parts, names: Iterable[str]) -> Parts:
-    """Return `parts` without those of `names`."""
-    nothing: dict[str, Any] = dict.fromkeys(names)
-    return replace(parts, **nothing)

@@ -19,8 +19,16 @@ from tests.folders import PROBES
 
 from proofmark.cli.main import main
 from proofmark.common.message_table import MESSAGES
+from proofmark.judge import stated_parts
 from proofmark.judge.baseline import accepted_parts
-from proofmark.judge.stated_parts import nominal_parts, statements
+from proofmark.judge.stated_parts import (
+    empty_channels,
+    nominal_parts,
+    part_faults,
+    statements,
+    unknown_orders,
+    unread_parts,
+)
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.service.gate_decisions import decide, evidence_of
 from proofmark.packages.survey.answers import Question
@@ -488,5 +496,23 @@ def test_the_limit_of_an_upgraded_node_follows_from_its_own_parts() -> None:
     before = accepted(facts(dimms=nodes["a0"].dimms[:-1]))
     stated = statements(nodes, Parts(), accepted_parts(before, nodes))
     nominal = nominal_parts(nodes, stated)["a0"]
-    assert stated["a0"]["accepted"].dimms == len(nodes["a0"].dimms) - 1
+    assert stated["a0"].by["accepted"].dimms == len(nodes["a0"].dimms) - 1
     assert (nominal.dimms, nominal.sources["dimms"]) == (None, "accepted")
+
+
+def test_the_parts_of_a_node_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a probe found stands beside what was stated, so that nothing finds it again."""
+    found: list[NodeFacts] = []
+
+    def once(each: NodeFacts) -> Parts:
+        found.append(each)
+        return parts_of(each)
+
+    nodes = {"a0": facts(), "a1": facts(dimms=facts().dimms[:-1])}
+    monkeypatch.setattr(stated_parts, "parts_of", once)
+    stated = statements(nodes, declared_parts(stated_node(cores=1000)), {})
+    assert part_faults(nodes, stated).keys() == nodes.keys()
+    assert nominal_parts(nodes, stated).keys() == nodes.keys()
+    [*empty_channels(nodes, stated), *unknown_orders(nodes, stated)]
+    assert unread_parts(nodes, stated) == ()
+    assert found == [*nodes.values()]
