@@ -48,6 +48,8 @@ from proofmark.common.shared_models import StrictModel
 
 Scope = Literal["job", "each-node", "each-pair"]
 """What one step measures: its nodes together, each node alone, or disjoint pairs of nodes."""
+NODES_EACH: Mapping[Scope, int] = {"each-node": 1, "each-pair": 2}
+"""The nodes of one measurement of a scope. A step of the scope ``job`` says itself how many."""
 
 
 class Axes(StrictModel):

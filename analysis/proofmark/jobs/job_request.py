@@ -97,8 +97,7 @@ def cpus_used(step: Step) -> int:
         of_load = cpus_used(step.load.step)
         return own + of_load if step.load.place == "same-nodes" else max(own, of_load)
     if not step.cpus:
-        nodes = {"job": len(step.nodes), "each-node": 1, "each-pair": 2}[step.scope]
-        return ceil(step.ranks / nodes) * step.threads
+        return ceil(step.ranks / step.nodes_each) * step.threads
     of_nodes: dict[int, set[int]] = {}
     for first, each in ranges_of(step.cpus):
         of_nodes.setdefault(first, set()).update(*each.cpus)

@@ -259,4 +259,4 @@ def _nodes(step: Step) -> int:
     """Return how many nodes measure a figure together; a load on other nodes is not among them."""
     load = step.load
     others = len(load.step.nodes) if load and load.place == "other-nodes" else 0
-    return {"job": len(step.nodes), "each-node": 1, "each-pair": 2}[step.scope] - others
+    return step.nodes_each - others

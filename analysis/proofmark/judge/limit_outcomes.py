@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from proofmark.cases.case import Scope
+from proofmark.cases.case import NODES_EACH
 from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.grouping import gathered
@@ -558,15 +558,12 @@ def _rows(of: CaseReference, figures: Aggregates) -> dict[str, set[int]]:
     return rows
 
 
-ALONE: Mapping[int, Scope] = {1: "each-node", 2: "each-pair"}
-"""What a case of this scope plans as one step, on so many nodes (`proofmark.plan.suite_steps`)."""
-
-
 def _together(step: Step, plan: Plan, benchmarks: Benchmarks) -> bool:
     """Return whether all nodes of a step measure one figure.
 
     A plan for one node, or for one pair, has ordinary steps in place of those of each node or pair.
     """
     case = benchmarks.cases.get(step.case)
-    scopes = {use.scope for use in case.suites.get(plan.suite, ())} if case else set[Scope]()
-    return step.scope == "job" and ALONE.get(len(step.nodes)) not in scopes
+    uses = case.suites.get(plan.suite, ()) if case else ()
+    alone = {NODES_EACH.get(use.scope) for use in uses}
+    return step.scope == "job" and len(step.nodes) not in alone

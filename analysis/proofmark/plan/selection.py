@@ -349,7 +349,7 @@ def unreachable(
 
 def _bound(metric: Metric, step: Step, node: Ceilings) -> float:
     """Return the bound of `metric` in `step` in base units; infinite if it cannot be computed."""
-    count = {"job": len(step.nodes), "each-node": 1, "each-pair": 2}[step.scope]
+    count = step.nodes_each
     together = vars(of_nodes([node] * count))
     ceilings = {name: ceiling.value for name, ceiling in together.items()}
     values = {**step.parameters, **step.derived, **step.counts, **ceilings, "nodes": count}

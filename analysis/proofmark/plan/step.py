@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
-from proofmark.cases.case import Scope
+from proofmark.cases.case import NODES_EACH, Scope
 from proofmark.cases.vocabulary import (
     ALONE,
     AXES,
@@ -320,11 +320,6 @@ class Step(StrictModel):
         return list(chain.from_iterable(self._pairs()))
 
     @property
-    def of_several_nodes(self) -> bool:
-        """Whether a measurement has more than one node."""
-        return self.scope == "each-pair" or (self.scope == "job" and len(self.nodes) > 1)
-
-    @property
     def pause_s(self) -> int:
         """The seconds over which the starts of its nodes are spread."""
         return self.stagger if self.scope != "job" else 0
@@ -349,6 +344,11 @@ class Step(StrictModel):
         if self.scope == "each-pair":
             return 1 if self.pairing == 3 else len(self.nodes) // 2
         return len(self.nodes) if self.scope == "each-node" else 1
+
+    @property
+    def nodes_each(self) -> int:
+        """The number of nodes of one measurement."""
+        return NODES_EACH.get(self.scope, len(self.nodes))
 
     def folders(self) -> list[str]:
         """Return the folders of its results below ``steps/``: one, or one per instance."""

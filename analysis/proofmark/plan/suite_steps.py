@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from proofmark.cases.case import Case, Load, Scope, SuiteUse
+from proofmark.cases.case import NODES_EACH, Case, Load, Scope, SuiteUse
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import ALONE, LOAD, TOGETHER, Measured, Parameters, Scalar
 from proofmark.common.errors import BadInput, InputError, bad_input
@@ -363,7 +363,7 @@ class SuiteSteps:
     def _spread_out(self, step: Step, use: SuiteUse) -> list[Step]:
         """Give a step of the scope each-node or each-pair all nodes."""
         scope = use.scope
-        needed = {"job": len(step.nodes), "each-node": 1, "each-pair": 2}[scope]
+        needed = NODES_EACH.get(scope, len(step.nodes))
         hosts = list(self._site.hosts)
         if len(step.nodes) != needed:
             found = f"{len(step.nodes)} nodes with scope {scope}"
@@ -450,7 +450,7 @@ class SuiteSteps:
 
 def _agreed(site: Site, case: str, scope: Scope) -> Iterator[Parameters]:
     """Yield the conditions of each item of the contract for a case that a use can measure."""
-    nodes = {"each-node": 1, "each-pair": 2}.get(scope)
+    nodes = NODES_EACH.get(scope)
     for item in site.items.values():
         if item.case == case and (nodes is None or item.where.get("nodes", nodes) == nodes):
             yield item.where

@@ -103,7 +103,7 @@ def assumed(site: Site, groups: Sequence[Group]) -> dict[str, str]:
     """Return the facts that the plan assumes, by key, each with the reason."""
     partition = site.partition
     facts = dict(partition.node.assumed)
-    together = any(any(step.of_several_nodes for step in group.steps()) for group in groups)
+    together = any(any(step.nodes_each > 1 for step in group.steps()) for group in groups)
     if together and partition.fabric.rate is None:
         facts["fabric.rate"] = (
             f"not declared; run times are estimated with {UNKNOWN_LINK / 1e6:g} MB/s for each node"

@@ -218,7 +218,7 @@ class StepRecords(ABC):
         # Ranks and threads are proven by the binding, also if the program prints neither.
         self._stated = self._case.reader().stated & {*step.parameters, *step.derived}
         self._stated -= step.counts.keys()
-        between = len(step.nodes) > 1 and step.scope != "each-node" and not facts.emulated
+        between = step.nodes_each > 1 and not facts.emulated
         self._step_bounds = StepBounds(step, self._case, between_nodes=between)
         named = (mode, step.case, step.package, step.placement, step.timeout, between)
         # Steps of one kind differ in nodes, repeat and folder only. 1 and 1.0 are written apart.

@@ -398,3 +398,11 @@ def test_steps_of_another_mode_are_not_run_and_listed(kit: Kit) -> None:
 def test_without_other_modes_nothing_is_listed(kit: Kit) -> None:
     run = modes(kit, modes=[])
     assert judge_run(run).coverage.not_run == ()
+
+
+@pytest.mark.parametrize(("scope", "nodes"), [("job", 4), ("each-node", 1), ("each-pair", 2)])
+def test_the_nodes_of_a_measurement_follow_from_its_scope(kit: Kit, scope: str, nodes: int) -> None:
+    step = next(kit.plan().steps()).model_copy(update={"scope": scope, "nodes": [*"abcd"]})
+    assert step.nodes_each == nodes
+    assert {len(each) for each in step.instances().values()} == {nodes}
+    assert step.measurements == 4 // nodes

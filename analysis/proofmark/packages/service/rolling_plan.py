@@ -39,8 +39,7 @@ class RollingData(StrictModel):
 
 def rolls(step: Step) -> bool:
     """Return whether a node measures `step` alone, with files of its own."""
-    alone = step.scope == "each-node" or (step.scope == "job" and len(step.nodes) == 1)
-    return alone and not step.reads and not step.kept
+    return step.nodes_each == 1 and not step.reads and not step.kept
 
 
 def not_rolling(plan: Plan) -> dict[str, int]:
