@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.fixtures.kit import item
 from tests.fixtures.report_run import Outputs, made_run, reported
@@ -14,7 +16,7 @@ from tests.fixtures.report_run import Outputs, made_run, reported
 from proofmark.judge.baseline import KIND
 from proofmark.judge.verdict import Verdict
 from proofmark.report.run_data import gather
-from proofmark.report.sections import figure_tables
+from proofmark.report.sections import figure_tables, main_figures
 from proofmark.report.sections.main_figures import key_rows
 from proofmark.runs.run import Run
 from proofmark.site.contract_document import ContractItem
@@ -154,3 +156,17 @@ def test_the_key_figure_of_latencies_is_the_least(valid: Counted) -> None:
             sweeps.setdefault((about.case, about.metric, about.placement), []).append(value)
     latencies = [row.middle for row in key_rows(gather(run, verdict)) if row.key == "latency"]
     assert latencies and {*latencies} <= {min(of) for of in sweeps.values() if len(of) > 1}
+
+
+def test_a_point_has_the_rank_of_the_first_kind_that_judges_it() -> None:
+    first, second, third, *_ = main_figures._KINDS
+    of_place: Any = ([(third, 1.0), (first, None)], [(first, 1.0)], [(second, 0.5), ("other", 1.0)])
+    answers = {
+        place: tuple(SimpleNamespace(kind=kind, ratio=ratio) for kind, ratio in of)
+        for place, of in enumerate(of_place)
+    }
+    aggregates = SimpleNamespace(measurand=np.array([4, 5, 4]))
+    results = SimpleNamespace(aggregates=aggregates, answers=answers)
+    data: Any = SimpleNamespace(verdict=SimpleNamespace(results=results))
+    ranks = [main_figures._rank(measurand, data) for measurand in (4, 5, 6)]
+    assert ranks == [1, 0, len(main_figures._KINDS)]

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from proofmark.runs.sealed_runs import SealedRun, keep, sealed_runs
+import pytest
+
+from proofmark.common.errors import BadInput
+from proofmark.runs import sealed_runs as of_sealed_runs
+from proofmark.runs.sealed_runs import SealedRun, Sighting, check, keep, sealed_runs
 
 OLD, NEW = "a" * 64, "b" * 64
 
@@ -50,3 +56,24 @@ def test_newer_evidence_of_a_run_takes_the_place_of_its_own_only(tmp_path: Path)
     keep(newer, [OLD])
     keep(None, [NEW])
     assert sealed_runs("here") == [newer, other]
+
+
+@pytest.mark.parametrize(
+    ("stderr", "stdout", "found"),
+    [("no\nkey", "bad", "2: no key"), ("", "bad\n", "2: bad")],
+)
+def test_a_signature_of_nobody_is_refused_in_the_words_of_ssh_keygen(
+    monkeypatch: pytest.MonkeyPatch, stderr: str, stdout: str, found: str
+) -> None:
+    done = SimpleNamespace(returncode=255, stdout=stdout, stderr=stderr)
+    monkeypatch.setattr(of_sealed_runs, "run_keygen", lambda *_, **__: done)
+    seen = Sighting(
+        **{"item": "2", "contract": "c" * 64, "outcome": "PASS", "by": "ida@buyer"},
+        **{"time": datetime(2026, 11, 30, tzinfo=UTC), "reason": "r"},
+    )
+    contract: Any = SimpleNamespace(lines=["ida@buyer ssh-ed25519 AAAA"])
+    with pytest.raises(BadInput) as refused:
+        check(seen, contract, "here")
+    (mistake,) = refused.value.mistakes
+    assert (mistake.file, mistake.key, mistake.found) == ("here", "signature", found)
+    assert mistake.accepted == "signed by ida@buyer, a signer in contract.yml"
