@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from proofmark.cases.vocabulary import Scalar
 from proofmark.cli.inputs import inventory_of
 from proofmark.cli.install import ready, system_of
 from proofmark.cli.output import print_line
@@ -33,6 +35,7 @@ from proofmark.software.spack.lock_make import (
     make,
 )
 from proofmark.software.spack.site_choice import (
+    TOOLS,
     SiteParts,
     choose_blas,
     choose_compiler,
@@ -198,15 +201,19 @@ def _find(options: Namespace, inventory: Inventory, folder: Path, spack: SpackIn
     for name, part in (("MPI", mpi), ("BLAS", blas)):
         say(f"chosen {name}: {f'{part.spec} in {part.prefix}' if part else 'built by Spack'}")
     if blas is None:
-        say(f"BLAS of the environment: {wanted.package} threads={wanted.threads}")
-    systems = find_file_systems(ROOT)
-    scratches = set() if mpi else _scratches(inventory, arch)
+        why = "as asked" if options.blas else "no library that was found is one"
+        say(f"built from its source: {wanted.package} threads={wanted.threads}: {why}")
+    if lacking := sorted({*TOOLS} - {each.package for each in tools.tools}):
+        say(f"not found, and built from their sources where needed: {', '.join(lacking)}")
+    systems, (scratches, facts) = find_file_systems(ROOT), _of_partitions(inventory, arch)
     parts = SiteParts(mpi, blas, tools.tools, compiler, scratches, systems)
     if mpi is None:
         say(_drivers_line(environment, parts))
     folder.mkdir(parents=True, exist_ok=True)
     source, made = folder / "spack.yaml", folder / "spack.lock"
     text = environment_text(arch, system, site_environment(environment, parts))
+    for fact, value in facts.items():
+        text = re.sub(rf"\b{fact}=\w+", f"{fact}={value}", text)
     if source.is_file() and source.read_text(encoding="utf-8") == text and _current(kit, folder):
         return False
     made.unlink(missing_ok=True)  # it is of other parts: a stopped solver leaves none
@@ -234,14 +241,18 @@ def _drivers_line(environment: Mapping[str, Any], parts: SiteParts) -> str:
     return f"drivers of files: {', '.join(parts.drivers)}; scratch: {scratches}{lacking}"
 
 
-def _scratches(inventory: Inventory, arch: str) -> set[str]:
-    """Return the types of the scratches of the partitions that use an environment."""
-    sites, _ = read_sites(inventory, "all")
-    kinds: set[str] = set()
-    for site in sites:
+def _of_partitions(inventory: Inventory, arch: str) -> tuple[set[str], dict[str, Scalar]]:
+    """Return what the partitions that use an environment state about its programs.
+
+    It is the types of their scratches, and the facts in which they agree.
+    """
+    scratches, facts = set[str](), list[set[tuple[str, Scalar]]]()
+    has_hosts = inventory.source.is_file() or any(inventory.folder.glob("hosts*"))
+    for site in read_sites(inventory, "all")[0] if has_hosts else ():
         if site.partition.environment == arch:
-            kinds |= {each.type for each in site.partition.scratches.values() if each.type}
-    return kinds
+            scratches |= {each.type for each in site.partition.scratches.values() if each.type}
+            facts.append({*site.partition.facts.items()})
+    return scratches, dict(set.intersection(*facts)) if facts else {}
 
 
 def _print(title: str, parts: Iterable[SitePart]) -> None:

@@ -100,6 +100,9 @@ def test_the_parts_of_the_site_are_in_its_spack_yaml_and_the_kit_stays(
     printed = capfd.readouterr().err
     assert "mpich@4.0.2: /usr/bin/mpicc.mpich" in printed
     assert "chosen BLAS: built by Spack" in printed
+    assert "built from its source: openblas threads=none: no library that was found" in printed
+    (lacking,) = [line for line in printed.splitlines() if line.startswith("not found, and built")]
+    assert "m4" in lacking and "automake" not in lacking
     assert "packages to build:" in printed and "stream@5.10" in printed
     assert "roots: found stream; accepted: hpl, " in printed
     folder = site / "locks/local/debian12"
@@ -164,6 +167,21 @@ def test_a_lock_that_is_current_stays_and_one_of_other_parts_does_not(
     program.write_text(program.read_text().replace("*concretize*)", "*concretize*) exit 1"))
     assert main(find) == 3, "a stopped solver"
     assert not (folder / "spack.lock").exists(), "the lock of the former parts does not stay"
+
+
+def test_a_fact_of_the_site_is_a_variant_of_its_programs(system: Path, tmp_path: Path) -> None:
+    """The caches of a processor may ask for a larger array: one line says so for both."""
+    site = tmp_path / "mysite"
+    shutil.copytree(ROOT / "inventory/local", site)
+    settings = site / "group_vars/local/partition.yml"
+    text = settings.read_text()
+    settings.write_text(text.replace("stream_array_size: 64000000", "stream_array_size: 90000000"))
+    assert settings.read_text() != text
+    main(["lock", "local", "-i", str(site), "--find"])
+    made = yaml.safe_load((site / "locks/local/debian12/spack.yaml").read_text())["spack"]
+    kit = yaml.safe_load((ROOT / "environments/local/spack.yaml").read_text())["spack"]
+    assert f"{made['definitions']}" == f"{kit['definitions']}".replace("=64000000", "=90000000")
+    assert f"{made['definitions']}" != f"{kit['definitions']}"
 
 
 @pytest.mark.parametrize(
