@@ -299,7 +299,11 @@ def section(run_data: RunData) -> Section:
         "kind. With 95 % confidence the true level is beyond the limit by the visible change at "
         "most."
     )
-    plain = () if run_data.verdict.contract else (_sanity(),)
+    sanity = _(
+        "A sanity check: nothing here accepts this machine. A site of its own accepts it, by a "
+        "contract or an accepted run: docs/tutorial.md."
+    )
+    plain = () if run_data.verdict.contract else (sanity,)
     figures = Block(paragraphs=(*plain, note), tables=(shown,)) if rows else Block(paragraphs=plain)
     scope = listed(_("Not covered"), not_covered(run_data, measured))
     blocks = (figures, *_usual_figures(rows, run_data.facts), *((scope,) if scope.items else ()))
@@ -361,14 +365,6 @@ def _of_processor(key: str, facts: NodeFacts) -> tuple[str, str]:
     if facts.virtual:
         source += "; " + _("this virtual machine has {cores} of them").format(cores=facts.cores)
     return value, source
-
-
-def _sanity() -> str:
-    """Return what a run without a contract is, and the one next step."""
-    return _(
-        "A sanity check: nothing here accepts this machine. A site of its own accepts it, by a "
-        "contract or an accepted run: docs/tutorial.md."
-    )
 
 
 def cells_of(row: KeyRow) -> tuple[Cell, ...]:

@@ -232,10 +232,6 @@ def _parameters(test: object, command: Sequence[str]) -> dict[str, object]:
     }
 
 
-def _proven(run: TextRun) -> bool:
-    return bool(run.request and has_requested_rows(run.request, run.builders))
-
-
 def _rate(metric: str) -> tuple[Agreement, Agreement]:
     # IOR divides the aggregate amount by the total time (ior.c). A stonewalled run moves less. The
     # time of the transfers is a part of the total time, also of a stonewalled run.
@@ -315,5 +311,5 @@ IOR = Reader(
         line(".*FAILED comparison of buffer.*"),
     ),
     needs=("api", "layout", "ordering", "block_bytes", "transfer_bytes", "tasks"),
-    proven=_proven,
+    proven=lambda run: bool(run.request and has_requested_rows(run.request, run.builders)),
 )
