@@ -387,6 +387,11 @@ class Chain:
         """Return the names of the entries of a folder that are no folders, with their problems."""
         return {name: entry.problem for name, entry in self._entries(folder).items()}
 
+    def contents(self, folder: str) -> dict[str, bytes]:
+        """Return the contents of the files of a folder, if one read gave all of them."""
+        found = self._entries(folder).items()
+        return {name: each.content for name, each in found if each.content is not None}
+
     @cached_property
     def folders(self) -> Mapping[str, None]:
         """All folders with entries, and the empty ones, the oldest first."""

@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 import stat
+from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -156,9 +157,6 @@ def open_to_append(path: Path, mode: int = 0o666) -> TextIOWrapper:
     return os.fdopen(number, "a+", encoding="utf-8")
 
 
-_CHUNK = 1 << 16
-
-
 def read_bytes(
     path: Path | str,
     limit: int = MAX_OUTPUT_BYTES,
@@ -188,11 +186,11 @@ def read_bytes(
             return os.read(file, limit)
         if status.st_size > limit:
             raise _too_large(path, status.st_size, limit)
-        content = os.read(file, min(_CHUNK, limit + 1))
-        if len(content) == _CHUNK:
+        content = os.read(file, status.st_size + 1)
+        if len(content) != status.st_size:  # it grows, or this is a part of it
             with open(file, "rb", closefd=False) as rest:
                 content += rest.read(limit + 1 - len(content))
-            if len(content) > limit:  # it grew
+            if len(content) > limit:
                 raise _too_large(path, len(content), limit)
         return content
     finally:
@@ -313,6 +311,12 @@ def names_in(folder: Path | str) -> Collection[str]:
         return ()
 
 
+def contents_in(folder: Path | str) -> dict[str, bytes]:
+    """Return the contents of the small files in a sealed folder; nothing of another folder."""
+    sealed = found_in(folder)
+    return sealed[0].contents(sealed[1]) if sealed else {}
+
+
 def paths_in(folder: Path, pattern: str = "*") -> list[Path]:
     """Return the sorted paths in a folder whose names match `pattern`, as `fnmatch` has it.
 
@@ -380,7 +384,7 @@ def parse_json(content: bytes) -> Any:
     """
     if content.count(b"[") + content.count(b"{") > MAX_DEPTH and depth(content) > MAX_DEPTH:
         raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
-    value: Any = _DECODER.decode(content.decode("utf-8-sig"))
+    value: Any = _DECODER.decode(content.removeprefix(BOM_UTF8).decode())
     return value
 
 

@@ -384,14 +384,13 @@ def parallel_map(work: Callable[[Task], Output], tasks: Iterable[Task]) -> Itera
     if len(first) < 2 or processors < 2 or _WORK is not None:
         yield from map(work, chain(first, left))
         return
-    from concurrent.futures import Future, ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
+    from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
     from multiprocessing import get_context
 
     _WORK = work
     gc.freeze()  # the collector of a worker would copy the pages that it shares with its parent
     try:
-        with ProcessPoolExecutor(processors, get_context("fork"), initializer=gc.disable) as pool:
+        with ProcessPoolExecutor(processors, get_context("fork"), initializer=gc.enable) as pool:
             waiting = deque[Future[Output]]()
             for task in chain(first, left):
                 if len(waiting) == 2 * processors:
@@ -399,7 +398,7 @@ def parallel_map(work: Callable[[Task], Output], tasks: Iterable[Task]) -> Itera
                 waiting.append(pool.submit(_do, task))
             for each in waiting:
                 yield each.result()
-    except BrokenProcessPool:
+    except BrokenExecutor:
         found, accepted = "a process of this command was killed", "enough memory; then run it again"
         raise bad_input("memory of this machine", "", found, accepted) from None
     finally:

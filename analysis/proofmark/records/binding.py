@@ -48,16 +48,18 @@ class HostNames:
 
     def accepts(self, node: str, reported: str) -> bool:
         """Return whether `node` of the plan may report the name `reported`."""
+        if node == reported:
+            return True
         known = self._table.find(node)
-        names = map(canonical, (node, *self._aliases.get(known or node, ())))
+        aliases = self._aliases.get(known or node, ())
+        names = map(canonical, (node, *aliases))
         domain = domain_of(reported)
         if domain and self._domain not in (None, domain) and canonical(reported) not in names:
             return False
         if known is None:
             return same_host(node, reported)
-        if any(same_host(alias, reported) for alias in self._aliases.get(known, ())):
-            return True
-        return self._table.find(reported) == known
+        aliased = any(same_host(alias, reported) for alias in aliases)
+        return aliased or self._table.find(reported) == known
 
     def node(self, planned: Sequence[str], reported: str) -> str:
         """Return the node of `planned` that reports a name; `reported` if none or several may."""
@@ -103,8 +105,8 @@ class BindingCheck:
         Args:
             binding: the content of ``binding.json``.
         """
-        short = {host: short_name(host) for host in hosts}
-        names = [short[host] if self.names.accepts(host, short[host]) else host for host in hosts]
+        accepts = self.names.accepts
+        names = [name if accepts(host, name := short_name(host)) else host for host in hosts]
         anonymous = _anonymous(names, binding)
         if anonymous in self._passed:
             return NOTHING

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import platform
 import zipfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from io import BytesIO
@@ -24,14 +24,13 @@ import polars as pl
 import pydantic
 
 import proofmark
-from proofmark.common.files import open_regular, write_atomic_bytes
+from proofmark.common.files import open_regular, parquet, write_atomic_bytes
 from proofmark.common.message import NOTHING, Message, rendered
-from proofmark.common.processes import gc_paused
 from proofmark.common.progress_lines import say
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.trust import weak_part
 from proofmark.plan.kinds import kind_of
-from proofmark.records.columns import NUMBERS, Execution, Measurand, Records
+from proofmark.records.columns import NUMBERS, Execution, Measurand, Records, intern
 from proofmark.records.read import read_parts
 from proofmark.records.run_facts import RunParts, run_parts
 from proofmark.runs.run import Run
@@ -83,9 +82,7 @@ def store(run: Run, records: Records | None = None) -> None:
     """
     if run.seal is None or not kind_of(run.plan).has_figures or _is_stored(run):
         return
-    if records is None:
-        with gc_paused():
-            records = read_parts(run)[1]
+    records = read_parts(run)[1] if records is None else records
     content = BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         archive.comment = _key(run)
@@ -163,39 +160,19 @@ def _reader(rooms: tuple[str, ...]) -> str:
 
 
 def _members(records: Records) -> Iterator[tuple[str, bytes]]:
-    numbers: dict[str, int] = {}
-    messages = [*records.reasons]
+    numbers, first = dict[Message, int](), len(records.reasons)
     columns = dict(zip(Execution._fields, zip(*records.executions, strict=True), strict=False))
-    for name in _MESSAGES if columns else ():
-        columns[name] = tuple(_numbered(columns[name], numbers, messages))
     if columns:
+        for name in _MESSAGES:
+            found = columns[name]
+            columns[name] = tuple(first + intern(numbers, each) if each else -1 for each in found)
         columns["disturbers"] = tuple(map(json.dumps, columns["disturbers"]))
     words = _Words(
         measurands=[*records.measurands],
         nodes=[*records.nodes],
-        reasons=len(records.reasons),
-        messages=messages,
+        reasons=first,
+        messages=[*records.reasons, *numbers],
     )
     yield "words.json", words.model_dump_json().encode()
-    yield "executions.parquet", _parquet(pl.DataFrame(columns, _EXECUTION))
-    yield "records.parquet", _parquet(pl.DataFrame(records.numbers))
-
-
-def _numbered(
-    found: Iterable[Message], numbers: dict[str, int], messages: list[Message]
-) -> Iterator[int]:
-    """Yield the place of each message in `messages`, to which new ones are added; -1: nothing."""
-    for each in found:
-        if not each:
-            yield -1
-            continue
-        if each not in numbers:
-            numbers[each] = len(messages)
-            messages.append(each)
-        yield numbers[each]
-
-
-def _parquet(frame: pl.DataFrame) -> bytes:
-    content = BytesIO()
-    frame.write_parquet(content)
-    return content.getvalue()
+    yield "executions.parquet", parquet(pl.DataFrame(columns, _EXECUTION))
+    yield "records.parquet", parquet(pl.DataFrame(records.numbers))

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.common.files import (
+    contents_in,
     exists,
     moment_of,
     moment_text,
@@ -128,11 +129,14 @@ class ReadOnce:
 
     A file that is not in the list of the folder costs no system call: most executions lack half of
     the files that an execution can have, and a run has 100,000 executions.
+
+    Attributes:
+        read_names: the names of the files that were read.
     """
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        self._contents: dict[str, bytes] = {}
+        self.read_names: set[str] = set()
 
     @cached_property
     def names(self) -> Set[str]:
@@ -142,6 +146,10 @@ class ReadOnce:
             OSError: the folder cannot be listed.
         """
         return frozenset(names_in(self.folder))
+
+    @cached_property
+    def _contents(self) -> dict[str, bytes]:
+        return contents_in(self.folder)
 
     def read(self, name: str, limit: int = MAX_OUTPUT_BYTES) -> bytes:
         """Return the content of the file `name`, as `read_bytes`.
@@ -155,6 +163,7 @@ class ReadOnce:
             if name not in self.names and "/" not in name:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
             content = self._contents[name] = read_bytes(path, limit)
+        self.read_names.add(name)
         return content
 
     def content(self, name: str, limit: int = MAX_OUTPUT_BYTES) -> bytes:
@@ -163,11 +172,6 @@ class ReadOnce:
             return self.read(name, limit)
         except OSError:
             return b""
-
-    @property
-    def read_names(self) -> Set[str]:
-        """The names of the files that were read."""
-        return self._contents.keys()
 
 
 @dataclass(frozen=True)
@@ -246,9 +250,8 @@ def finished_executions(step: StepFiles) -> list[StepFiles]:
 
     The job writes the result of a per-node step into the folder of the step itself.
     """
-    paths = _finished(os.fspath(step.folder)).values()
-    own = [step] if not paths and exists(step.exit_code) else []
-    return [StepFiles(Path(path)) for path in paths] or own
+    found = [StepFiles(Path(path)) for path in _finished(os.fspath(step.folder)).values()]
+    return found or ([step] if exists(step.exit_code) else [])
 
 
 def numbered_execution(step: StepFiles, number: int) -> StepFiles:
@@ -376,13 +379,15 @@ _ALWAYS = tuple(
     )
 )
 _SOMETIMES = frozenset(
-    {
-        each.path
-        for each in (
-            *(StepFiles.copies, StepFiles.scratch_files, StepFiles.layout),
-            *(StepFiles.files_report, StepFiles.load_report, StepFiles.telemetry),
-        )
-    }
+    each.path
+    for each in (
+        StepFiles.copies,
+        StepFiles.scratch_files,
+        StepFiles.layout,
+        StepFiles.files_report,
+        StepFiles.load_report,
+        StepFiles.telemetry,
+    )
 )
 """Files of some executions. They are read if they are there."""
 _LINE = re.compile(r"^([0-9a-f]{64}) [ *]([A-Za-z0-9][A-Za-z0-9._-]*)$", re.ASCII | re.MULTILINE)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from functools import cache
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import pytest
 from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import BENCHMARKS
 
-from proofmark.cases.reader.engine import Reading, read_output
+from proofmark.cases.reader.engine import Reading, program_runs, read_output
 from proofmark.cases.reader.reader import Reader
 
 SAMPLES = BENCHMARKS / "samples"
@@ -59,6 +61,19 @@ def test_sample_gives_the_readings_derived_without_the_reader(output: Path) -> N
     actual = [facts(reading) for reading in readings]
     assert sorted(actual, key=order) == sorted(map(facts, wanted), key=order)
     assert all(bool(reading.reason) != reading.valid for reading in readings)
+
+
+@pytest.mark.parametrize("output", OUTPUTS, ids=lambda path: path.name)
+def test_nothing_of_an_output_stays_in_memory_without_the_collector(output: Path) -> None:
+    """A process reads 100,000 outputs: a cycle of references would keep each of them."""
+    reader = spec(expected(output)[0]["case"])
+    gc.disable()
+    try:
+        runs = [*map(ref, program_runs(reader, output.read_text(encoding="utf-8")))]
+        assert runs
+        assert [run() for run in runs] == [None] * len(runs)
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("case", OWN_READER)

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise, product
 from statistics import fmean
 
@@ -63,10 +63,11 @@ def check(
     Args:
         facts: what is valid for the whole run.
     """
-    rows = [*builders]
+    rows = [*builders] if rules else []
     printed = {*facts}
     for each in rows:
-        printed |= {each.metric, *each.parameters, *each.aside}
+        printed.add(each.metric)
+        printed.update(each.parameters, each.aside)
     rules = [
         rule
         for rule in rules
@@ -164,21 +165,18 @@ def _contradiction(
 ) -> Message:
     """Return how a number contradicts the others of its row, or `NOTHING`."""
     printed = names.get(rule.metric)
-    if not isinstance(printed, int | float) or math.isnan(printed) or rule.unless in names:
+    if not isinstance(printed, (int, float)) or math.isnan(printed) or rule.unless in names:
         return NOTHING
     if rule.benchmark and not rule.benchmark.fullmatch(benchmark or ""):
         return NOTHING
     expressions = [each for each in rule.expressions if each.names <= names.keys()]
-    if not expressions:
-        return NOTHING
-    near = partial(_near, printed, rule)
     # Most rows agree without their rounding, which takes several computations.
-    exact = (_computed(each, names, {}) for each in expressions)
-    if any(each and near(*each) for each in exact):
-        return NOTHING
+    for each in expressions:
+        if (exact := _computed(each, names, {})) and _near(printed, rule, *exact):
+            return NOTHING
     rounded = (_computed(each, names, _halves(rule, each, names)) for each in expressions)
     ranges = [each for each in rounded if each]
-    if not ranges or any(near(*each) for each in ranges):
+    if not ranges or any(_near(printed, rule, *each) for each in ranges):
         return NOTHING
     middle = sum(ranges[0]) / 2
     numbers = {"printed": f"{printed:g}", "computed": f"{middle:g}"}

@@ -272,21 +272,22 @@ class TextRun(ProgramRun):
     def lines(self) -> Iterator[str]:
         """Yield the lines of the run, without trailing blanks, up to the first line of the next."""
         source, begin, is_mark = self._source, self._source.place, self.reader.is_mark
-        lines, last = source.lines, len(source.lines) - 1
-        while source.place <= last:
-            raw = lines[source.place]
+        lines, last, settings = source.lines, len(source.lines) - 1, self.reader.settings
+        while (place := source.place) <= last:
+            raw = lines[place]
             text = raw.rstrip()
             self._marked = is_mark(text) is not None
-            if source.place == last:
+            if place == last:
                 self.cut = raw
-            elif self._marked and (source.place > begin or not begin) and self._is_next(text):
+            elif self._marked and (place > begin or not begin) and self._is_next(text):
                 break
             if self._marked:
                 self._mark(text)
-            source.place += 1
+            source.place = place + 1
             if text or not self.cut:
                 yield text
-                self._setting(text)
+                if settings and text:
+                    self._setting(text)
         self._end()
 
     def _is_next(self, text: str) -> bool:
@@ -507,11 +508,11 @@ class TextRun(ProgramRun):
         """Record the settings in a line of the header."""
         reader = self.reader
         late = self._measured < len(self.builders) and not reader.summary
-        if late or not (self._banner or reader.untitled):
+        if late or self.cut or not (self._banner or reader.untitled):
             return
-        if not reader.settings or (self.table and not text.lstrip()[:1].isalpha()):
+        if self.table and not text.lstrip()[:1].isalpha():
             return
-        if text and not self.cut and (found := reader.settings_in(text)):
+        if found := reader.settings_in(text):
             self.settings = {**self.settings, **found}
 
     def _end(self) -> None:
@@ -529,6 +530,7 @@ class TextRun(ProgramRun):
     def finish(self) -> ProgramRun:
         """Check the readings of the run, after its reader has read it."""
         reader = self.reader
+        self.table = self._closed_table = None  # a table refers to its run: the run would stay
         if self.doubts:
             self.doubt_last_row()
         self.check_doubts()

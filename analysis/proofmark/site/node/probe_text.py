@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import isfinite
 from typing import Any, TypeVar
 
@@ -151,7 +151,7 @@ def _streams(text: str, source: str) -> Iterator[ProbeStream]:
             found, accepted = "the section a second time", "each section once"
             raise bad_input(f"{source}:{number(place)}", title, found, accepted)
         if kind is None:
-            kind, (_, reasons, wrong) = _begin(part, source, number(place))
+            kind, (_, reasons, wrong) = _begin(part, source, partial(number, place))
             title, sections, absent = "", {}, {}
         else:
             sections[title], reasons, wrong = _section(part, before=kind != "after")
@@ -173,7 +173,7 @@ _Section = tuple[tuple[str, ...], Mapping[str, Message], int]
 """The lines of a section, its reasons, and the number of the first line that is neither, or 0."""
 
 
-def _begin(part: str, source: str, number: int) -> tuple[str | None, _Section]:
+def _begin(part: str, source: str, number: Callable[[], int]) -> tuple[str | None, _Section]:
     """Return the kind of the probe that begins in `part`, and the reasons before its sections.
 
     Raises:
@@ -186,7 +186,7 @@ def _begin(part: str, source: str, number: int) -> tuple[str | None, _Section]:
             continue
         header = HEADER.fullmatch(line)
         if header is None or header[1] != VERSION:
-            raise _no_header(f"{source}:{number + place}", line)
+            raise _no_header(f"{source}:{number() + place}", line)
         _, reasons, wrong = _section("\n".join(lines[place:]), titled=False)
         return header[2], ((), reasons, wrong and wrong + place)
     return None, ((), {}, 0)
