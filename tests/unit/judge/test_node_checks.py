@@ -366,3 +366,12 @@ class TestAcceptance:
         run = machine.run(1, every(GOOD), checks=[item])
         assert run.verdict.exit_code() == 4
         assert accepted([run], item).word == "UNJUDGED"
+
+
+@pytest.mark.parametrize("without", [{"mounts": ()}, {"drivers": {}, "modules": ()}])
+def test_an_item_of_which_no_node_shows_a_part_is_not_met(without: Mapping[str, Any]) -> None:
+    (name, *_) = without
+    found = outcome(check(name), dict.fromkeys(HOSTS, changed(**without)))
+    assert {each.outcome for each in found.figures} == {"UNJUDGED"}
+    (why,) = {each.reason for each in found.figures}
+    assert (why.code, why.fields) == ("check-unknown", {"name": name})

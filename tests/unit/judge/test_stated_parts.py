@@ -17,14 +17,17 @@ from tests.fixtures.kit import item
 from tests.fixtures.stated import sourced, stated_node
 from tests.folders import PROBES
 
+from proofmark.cases.reference import Rule
 from proofmark.cli.main import main
 from proofmark.common.message_table import MESSAGES
 from proofmark.judge import stated_parts
 from proofmark.judge.baseline import accepted_parts
+from proofmark.judge.references.derived import Nominal
 from proofmark.judge.stated_parts import (
     empty_channels,
     nominal_parts,
     part_faults,
+    shown_basis,
     statements,
     unknown_orders,
     unread_parts,
@@ -516,3 +519,21 @@ def test_the_parts_of_a_node_are_found_once(monkeypatch: pytest.MonkeyPatch) -> 
     [*empty_channels(nodes, stated), *unknown_orders(nodes, stated)]
     assert unread_parts(nodes, stated) == ()
     assert found == [*nodes.values()]
+
+
+@pytest.mark.parametrize(
+    ("rule", "part", "stated"),
+    [
+        ("memory_bandwidth", "dimms", {"memory": {"channels": 8, "mt_per_s": 3200}}),
+        ("link_bandwidth", "gbit_per_s", {"rails": {"rate": 12.5e9}}),
+        ("link_latency", "gbit_per_s", {"rails": {"latency_s": 1e-6}}),
+    ],
+)
+def test_a_limit_whose_value_is_stated_follows_from_no_shown_part(
+    rule: Rule, part: str, stated: Mapping[str, Any]
+) -> None:
+    nominal = {"n1": Nominal(), "n2": Nominal(sources={part: "declared"})}
+    rules = [(rule, ("n1", "n2"))]
+    assert not shown_basis(rules, nominal, stated_node(**stated))
+    shown = shown_basis(rules, nominal, stated_node())
+    assert (shown.code, shown.fields["nodes"]) == ("parts-shown", "n1")
