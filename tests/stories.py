@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from errno import ENOSPC
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -731,6 +732,7 @@ OTHER_STATEMENTS: Mapping[str, Callable[[Path], None]] = {
     "word": _text("statement.json", '"word": "FAIL"', '"word": "PASS"'),
     "waiver": _text("statement.json", "seen <by> supplier", "seen <by> buyer"),
     "run": _renamed,
+    "versions": _text("statement.json", f'"jinja2": "{version("jinja2")}"', '"jinja2": "1.2.3"'),
 }
 """What is done to the statement of an acceptance, which then another party is to sign."""
 
