@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.fixtures.place import open_kit
 from tests.folders import ROOT
 from tests.roles.kit import Kit
 
@@ -46,7 +47,8 @@ def playbooks() -> Iterator[str]:
 
 def in_private(kit: Kit, listing: Path) -> tuple[str, ...]:
     """Return the words before a command whose leftovers are written to `listing`."""
-    kept = [kit.folder.parent, ROOT, Path(sys.prefix), Path(sys.base_prefix)]
+    programs = (open_kit()[0], Path(sys.prefix), Path(sys.base_prefix))
+    kept = dict.fromkeys((kit.folder.parent, ROOT, *programs))
     lists = ("\n".join(map(str, paths)) for paths in (kept, WATCHED))
     return ("unshare", "--mount", "sh", f"{PRIVATE}", f"{listing}", *lists)
 

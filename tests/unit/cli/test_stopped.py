@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.fixtures.kit import make_kit
+from tests.fixtures.place import open_kit
 from tests.folders import let_all_enter
 from tests.forks import tool
 
@@ -176,8 +177,10 @@ def test_after_a_read_only_folder_the_next_call_continues(
     """The file system is read-only for root, and the folder for another user."""
     environment = {**os.environ, "HOME": f"{tmp_path}", "PROOFMARK_STATE": f"{tmp_path}/own"}
 
+    program = f"{open_kit()[1] / 'proofmark'}" if user else tool("proofmark")
+
     def called(words: tuple[str, ...], folder: Path) -> subprocess.CompletedProcess[str]:
-        command = [tool("proofmark"), *words, f"{folder}"]
+        command = [program, *words, f"{folder}"]
         return subprocess.run(
             command, user=user, group=user, env=environment, capture_output=True, text=True,
             check=False,
