@@ -37,7 +37,7 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "({value})",
     "pairs-spike": "{ratio} × the median of {nodes} like pairs ({value}), but not at most other "
     "message sizes: measure again",
-    "pairs-few": "{nodes} like pairs: too few for a comparison ({needed} needed)",
+    "pairs-few": "{nodes} like pairs, {gap} % apart: too few for a comparison ({needed} needed)",
     "pairs-zero": "the median of the like pairs is 0",
     "pairs-blind": "{nodes} like pairs with a spread of {spread} %: even a pair that fails "
     "completely would not be detected",
@@ -53,7 +53,6 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "seen-lacking": "not seen by {names}",
     "derived-open": "not judged: the items {items}",
     "derived-units": "an item has another unit than {unit}",
-    "derived-compared": "{ratio} × the contract figure ({value})",
     "acceptance-differs": "{run}: {name}: {then}; the newest run has {now}",
     "acceptance-differs-more": "{count} more differences from the newest run",
     "acceptance-origin": "its figures are {origin}, not measured",
@@ -239,7 +238,8 @@ MESSAGES: Mapping[str, str] = {
     "lost-gt_per_s": "GT/s of the PCIe links of the accelerators: {found}, accepted {accepted}",
     "rail-slot": "rail {rail}: its slot is {found}, that of most nodes is {accepted}",
     "slot-narrow": "the slot of port {port} is {found}, its card can have {accepted}",
-    "slot-narrow-on": "{nodes}: {text}; {key} states what the slot gives",
+    "port-narrow": "port {port} has {found}: one lane or the slowest speed, as with a bad cable",
+    "slot-narrow-on": "{nodes}: {text}; {key} states what it gives",
     "rail-missing": "rail {rail} is missing",
     "rail-down": "rail {rail} (NUMA domain {numa}) is down: {state}",
     "rail-slow": "rail {rail} (NUMA domain {numa}) runs at {found} Gb/s, accepted {accepted}",
@@ -490,11 +490,12 @@ MESSAGES: Mapping[str, str] = {
     "cases",
     "targets-spread": "{nodes} storage targets, spread {spread} %; finds one {drop} % off in 95 of "
     "100 cases",
-    "peers-few": "{nodes} like nodes: too few for a comparison ({needed} needed)",
+    "peers-few": "{nodes} like nodes, {gap} % apart: too few for a comparison ({needed} needed)",
     "peers-zero": "the median of the like nodes is 0",
     "peers-blind": "{nodes} like nodes with a spread of {spread} %: even a node that fails "
     "completely would not be detected",
-    "targets-few": "{nodes} storage targets: too few for a comparison ({needed} needed)",
+    "targets-few": "{nodes} storage targets, {gap} % apart: too few for a comparison "
+    "({needed} needed)",
     "targets-zero": "the median of the storage targets is 0",
     "targets-blind": "{nodes} storage targets with a spread of {spread} %: even a node that fails "
     "completely would not be detected",

@@ -38,6 +38,16 @@ def percent(part: float) -> str:
     return f"{100 * part:.2g}" if abs(part) < 0.1 else f"{100 * part:.0f}"
 
 
+def beside(ratio: float, *bounds: float | None) -> str:
+    """Return a ratio in three digits, or in as many as show on which side of each bound it is."""
+    limits = [bound for bound in bounds if bound is not None]
+    for digits in range(3, 17):
+        shown = f"{ratio:.{digits}g}"
+        if all((float(shown) < x, float(shown) > x) == (ratio < x, ratio > x) for x in limits):
+            return shown
+    return f"{ratio}"
+
+
 def by_number(name: str) -> list[tuple[int, str]]:
     """Return the key by which names are in the order of their numbers: ``n2`` before ``n10``."""
     return [(int(digits or 0), text) for text, digits in re.findall(r"(\D*)(\d*)", name)]

@@ -24,7 +24,13 @@ from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import measure
 from proofmark.judge.judging import judged
 from proofmark.judge.limit_outcomes import WORST, ItemOutcome, nodes_met
-from proofmark.judge.references.judgement import Bounds, FigureScope, JudgedFigure, Judgement
+from proofmark.judge.references.judgement import (
+    Bounds,
+    FigureScope,
+    JudgedFigure,
+    Judgement,
+    compared,
+)
 from proofmark.judge.results import InvalidCause, invalid_cause
 from proofmark.judge.stated_parts import configuration
 from proofmark.judge.verdict import Verdict
@@ -95,14 +101,18 @@ def nodes_by_value(configuration: Configuration) -> dict[str, dict[str, str]]:
     }
 
 
-def differences(runs: Sequence[JudgedRun]) -> Iterator[tuple[str, bool, Message]]:
-    """Yield in what a run differs from the newest one: its id, whether nodes have it, and what.
+Difference = tuple[str, Sequence[str], str, str, str]
+"""A run, its nodes (software has none), the name of what they have, that, and what is now."""
+
+
+def differences(runs: Sequence[JudgedRun]) -> Iterator[Difference]:
+    """Yield in what a run differs from the newest one.
 
     A program that a run did not have was then that of the newest run before it. A node that the
     newest run does not have is compared with those of it that have the same processor.
     """
-    newest, usual = newest_configuration(runs), dict[tuple[str, str], set[str]]()
-    latest = runs[0].configuration if runs else {}
+    newest, latest = newest_configuration(runs), runs[0].configuration if runs else {}
+    usual: dict[tuple[str, str], set[str]] = {}
     for (host, name), value in latest.items():
         usual.setdefault((latest.get((host, PROCESSOR), ""), name), set()).add(value)
     software: dict[tuple[str, str], str] = {}
@@ -111,16 +121,27 @@ def differences(runs: Sequence[JudgedRun]) -> Iterator[tuple[str, bool, Message]
         software |= {key: value for key, value in own.items() if not key[0]}
         groups: dict[tuple[str, str, str], list[str]] = {}
         for (host, name), value in {**own, **software}.items():
+            alike = usual.get((own.get((host, PROCESSOR), ""), name)) if host else None
             now = newest[host, name]
-            alike = usual.get((own.get((host, PROCESSOR), ""), name), set()) if host else set[str]()
             if now == value and alike and value not in alike:
                 now = min(alike)
             if now != value:
                 groups.setdefault((name, value, now), []).extend(filter(None, [host]))
-        for (name, value, now), hosts in groups.items():
-            named = f"{name} of {folded(hosts)}" if hosts else name
-            about = {"run": run.id, "name": named, "then": value, "now": now}
-            yield run.id, bool(hosts), Message("acceptance-differs", **about)
+        for about, hosts in groups.items():
+            yield run.id, hosts, *about
+
+
+def differences_of(item: AcceptedItem, changes: Sequence[Difference]) -> Iterator[Message]:
+    """Yield in what the nodes about which a run decides, and its software, are not as now."""
+    decided: dict[str, set[str]] = {}
+    for each in item.deciding:
+        decided.setdefault(each.run.id, set()).update(each.figure.scope.nodes)
+    for run, hosts, name, then, now in changes:
+        own = [host for host in hosts if host in decided.get(run, ())]
+        of_software = not hosts and run in decided and not isinstance(item.item, CheckItem)
+        if own or of_software:
+            named = f"{name} of {folded(own)}" if own else name
+            yield Message("acceptance-differs", run=run, name=named, then=then, now=now)
 
 
 @dataclass(frozen=True)
@@ -363,7 +384,7 @@ class AcceptedItem(ItemOutcome):
 
         Another report of the same nodes has no part more, and another run no other hardware.
         """
-        if isinstance(self.item, WitnessedItem | DerivedItem):
+        if self.waived or isinstance(self.item, WitnessedItem | DerivedItem):
             return False
         lacking = not self.deciding or self.unmeasured or self.differs
         again = (
@@ -556,7 +577,9 @@ class Acceptance:
             if items:
                 date, waived = max(dates, default=""), sum(each.waived for each in items)
                 about = {"met": met, "waived": waived, "total": len(items)}
-                found.append(AcceptedPhase(phase, word_of(items), date, **about))
+                closed = waived and not any(each.binding for each in items)
+                word = "PASS" if closed else word_of(items)
+                found.append(AcceptedPhase(phase, word, date, **about))
         return tuple(found)
 
     @property
@@ -686,11 +709,7 @@ def acceptance(
                 items.append(AcceptedItem(item, partition))
             else:
                 found = _item(item, partition, nodes, of_partition)
-                ids, of_nodes = {part.run for part in found.evidence}, isinstance(item, CheckItem)
-                about = tuple(
-                    what for run, of, what in changes if run in ids and (of or not of_nodes)
-                )
-                items.append(replace(found, differs=about))
+                items.append(replace(found, differs=tuple(differences_of(found, changes))))
                 limits[item.number] = items[-1]
         for place, each in enumerate(items):
             if isinstance(each.item, DerivedItem) and each.partition == partition:
@@ -788,8 +807,8 @@ def _derived(item: DerivedItem, partition: str, limits: Mapping[str, AcceptedIte
     else:
         ratio, bounds = value / item.value, Bounds(item.at_least, item.at_most)
         outcome = "FAIL" if bounds.missed_by(ratio) else "PASS"
-        about = {"ratio": f"{ratio:.3g}", "value": f"{item.value:g} {item.unit}"}
-        why = Message("derived-compared", **about)
+        name = Message("figure-contract")
+        why = compared(ratio, bounds, name, f"{item.value:g} {item.unit}")
         judgement = Judgement("contract", item.number, outcome, why, item.value, ratio, *bounds)
     scope = FigureScope(frozenset(hosts), together=True)
     figure = JudgedFigure(

@@ -700,6 +700,23 @@ class TestWaivers:
         page = (deal.runs / "acceptance-here/acceptance.html").read_text(encoding="utf-8")
         assert "PASS with 2 waived" in page and "waived by supplier@here" in page
 
+    def test_what_is_waived_is_no_longer_missing(
+        self, deal: Site, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """The items need two repeats, and the run has one. All items of the phase are waived."""
+        lines = {name: [f"{name}@here {key(deal.kit.folder, name)}"] for name in self.SIGNERS}
+        twice = {"value": 90, "runs": 2, "where": {"size": 1}}
+        items = twice, {**twice, "phase": "stability"}
+        written_contract(deal.inventory, *items, signers=lines)
+        sealed(deal.measured("two"))
+        assert deal.judge() == 4
+        assert "Still missing: 1.1, 1.2: quick" in capsys.readouterr().out
+        assert self.waive(deal, "buyer") == 0
+        assert deal.judge() == 4
+        printed = capsys.readouterr().out
+        assert "Still missing: 1.1: quick" in printed
+        assert "stability: PASS with 1 waived" in printed
+
     def test_without_roles_each_signer_waives(self, deal: Site) -> None:
         lines = [f"{name}@here {key(deal.kit.folder, name)}" for name in self.SIGNERS]
         written_contract(deal.inventory, {"value": 200}, {"value": 200}, signers=lines)
@@ -827,6 +844,16 @@ class TestWitnessedAndDerived:
         assert {each["run"] for each in found["evidence"]} == {
             f"{name}@here" for name in self.PARTIES
         }
+
+    def test_a_derived_item_counts_each_item_once(
+        self, site: Site, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.contract(site, self.derived(items=["P1", "P1"]), measure=False)
+        assert site.judge() == 3
+        assert "accepted: each item once; weights count it" in capsys.readouterr().err
+        self.contract(site, self.derived(value=200))
+        assert self.outcome(site, "S1")[0] == "FAIL"
+        assert "the contract figure (200 GB/s) is not at least 1: n1" in capsys.readouterr().out
 
     @pytest.mark.fault("sighting-forged")
     def test_what_was_seen_is_signed_and_verified_with_its_files(

@@ -17,7 +17,7 @@ from proofmark.cli.output import table_text
 from proofmark.common.errors import bad_input
 from proofmark.common.processes import TRACE, trace
 from proofmark.common.progress_lines import say
-from proofmark.common.text import csv_cell, one_line
+from proofmark.common.text import beside, csv_cell, one_line
 from proofmark.judge.diagnosis.bad_nodes import as_csv
 from proofmark.packages.exports.junit import allowed
 from proofmark.report.words import visible
@@ -106,3 +106,20 @@ def test_a_number_stays_a_number(text: str) -> None:
 def test_junit_is_xml(text: str) -> None:
     made = ElementTree.tostring(ElementTree.Element("a", b=allowed(text)))
     assert ElementTree.fromstring(made).get("b") == allowed(text)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "bounds", "shown"),
+    [
+        (0.9912, (1.0, None), "0.991"),
+        (0.99996, (1.0, None), "0.99996"),
+        (1.00004, (None, 1.0), "1.00004"),
+        (1.0, (1.0, None), "1"),
+        (0.99994, (0.9, 1.0), "0.9999"),
+        (1e-300, (0.0, None), "1e-300"),
+    ],
+)
+def test_a_ratio_is_printed_on_its_side_of_each_bound(
+    ratio: float, bounds: tuple[float | None, ...], shown: str
+) -> None:
+    assert beside(ratio, *bounds) == shown

@@ -24,6 +24,8 @@ from proofmark.judge.acceptance import (
     RunLeftOut,
     acceptance,
     derived_value,
+    differences,
+    differences_of,
     other_state,
 )
 from proofmark.judge.acceptance_gaps import gaps
@@ -271,6 +273,36 @@ def test_what_follows_from_values(
     ]
     found = derived_value(terms, figures)
     assert found == (None if value is None else pytest.approx(value))
+
+
+class TestConfigurationOfNodes:
+    """A repaired node is measured again, alone: what it was before decides nothing more."""
+
+    def runs(self, machine: Machine, before: str, after: str) -> list[JudgedRun]:
+        """Return a run of all nodes, in which n3 has `before`, and one of n3 alone."""
+        old = {(node, "DIMMs"): before if node == "n3" else "24" for node in NODES}
+        whole = replace(machine.run(1, every(GOOD)), configuration=old)
+        alone = machine.run(2, {"n3": GOOD})
+        return [whole, replace(alone, configuration={("n3", "DIMMs"): after})]
+
+    def test_the_run_decides_no_longer_about_the_node(self, machine: Machine) -> None:
+        found = accepted(self.runs(machine, "23", "24"))
+        assert (found.word, only(found).differs) == ("PASS", ())
+
+    def test_the_other_nodes_have_what_they_had(self, machine: Machine) -> None:
+        """n3 has newer parts than all others: it decides what is accepted now."""
+        found = accepted(self.runs(machine, "24", "25"))
+        (text,) = map(str, only(found).differs)
+        assert text == "run1: DIMMs of n[1-2,4]: 24; the newest run has 25"
+        assert found.word == "UNJUDGED"
+
+    def test_what_all_measured_together_was_measured_with_it(self, machine: Machine) -> None:
+        whole, after = self.runs(machine, "23", "24")
+        scope = FigureScope(frozenset(NODES), together=True)
+        figure = JudgedFigure("1", (), "PASS", NOTHING, scope, GOOD, unit="MB/s")
+        together = AcceptedItem(item(), "local", (Deciding(whole, figure),))
+        (text,) = map(str, differences_of(together, [*differences([after, whole])]))
+        assert text == "run1: DIMMs of n3: 23; the newest run has 24"
 
 
 class TestFiguresThatNothingJudged:

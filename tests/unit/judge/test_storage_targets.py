@@ -90,7 +90,7 @@ def test_the_slow_target_of_24_is_named_with_its_ratio(tmp_path: Path) -> None:
 def test_three_targets_are_too_few(tmp_path: Path) -> None:
     fleet, _ = compared(tmp_path, [record(target, 100 - 50 * (target == 2)) for target in range(3)])
     (figure,) = fleet.figures
-    expected = "3 storage targets: too few for a comparison (4 needed)"
+    expected = "3 storage targets, 50 % apart: too few for a comparison (4 needed)"
     assert (figure.flagged, figure.fleet_limit.powerless) == ((), expected)
 
 

@@ -8,7 +8,8 @@ node is needed. Two names can be one machine, and results can be too good for a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from statistics import median, multimode
@@ -76,12 +77,11 @@ def _usual_slots(group: Mapping[str, Mapping[str, Rail]]) -> dict[str, str]:
     """
     every = chain.from_iterable(rails.items() for rails in group.values())
     links = gathered((name, rail.link) for name, rail in every)
-    for each in links.values():
+    found = {}
+    for name, each in links.items():
         each.sort(key=lambda link: pcie_bytes_per_s(link) or 0, reverse=True)
-    return {
-        name: each[len(each) // 2] if len(each) >= LEAST_NODES else ""
-        for name, each in links.items()
-    }
+        found[name] = each[len(each) // 2] if len(each) >= LEAST_NODES else ""
+    return found
 
 
 def _slow_slots(rails: Mapping[str, Rail], usual: Mapping[str, str]) -> Iterator[Message]:
@@ -92,10 +92,15 @@ def _slow_slots(rails: Mapping[str, Rail], usual: Mapping[str, str]) -> Iterator
             yield Message("rail-slot", rail=name, found=rail.link, accepted=usual[name])
 
 
-def narrow_slots(nodes: HostFacts) -> Iterator[Message]:
-    """Yield the slots that give less than their card can have. A limit of the slot hides this loss.
+_NARROW = re.compile(r"\(1X |SDR\)")
+"""The rate of a port of InfiniBand that has one of its lanes, or none of the faster speeds. Errors
+of a cable leave it so."""
 
-    Fewer lanes count always; a lower speed counts if the port is faster than the slot.
+
+def narrow_slots(nodes: HostFacts) -> Iterator[Message]:
+    """Yield slots and ports that give less than their card can have. A limit of them hides this.
+
+    Fewer lanes count always; a lower speed of a slot counts if the port is faster.
     """
     narrow: dict[Message, list[str]] = {}
     for host, facts in nodes.items():
@@ -105,6 +110,9 @@ def narrow_slots(nodes: HostFacts) -> Iterator[Message]:
             bound = port_bound(port.rate or "", port.layer) or 0.0
             if lanes_of(found) < lanes_of(best) or 0 < gives < min(could, bound):
                 message = Message("slot-narrow", port=name_of(port), found=found, accepted=best)
+                narrow.setdefault(message, []).append(host)
+            if port.layer == "InfiniBand" and _NARROW.search(port.rate or ""):
+                message = Message("port-narrow", port=name_of(port), found=port.rate or "")
                 narrow.setdefault(message, []).append(host)
     for message, hosts in narrow.items():
         key = "partition.node.rails.rate"
@@ -152,17 +160,14 @@ def _slow(rail: Rail, rate: float) -> bool:
 def _faults(rails: Mapping[str, Rail], needed: Mapping[str, float]) -> Iterator[Message]:
     for name, rate in needed.items():
         rail = rails.get(name)
+        numa = "–" if rail is None or rail.numa is None else f"{rail.numa}"
         if rail is None:
             yield Message("rail-missing", rail=name)
         elif not rail.active:
-            yield Message("rail-down", rail=name, numa=_numa(rail), state=rail.state or "–")
+            yield Message("rail-down", rail=name, numa=numa, state=rail.state or "–")
         elif _slow(rail, rate):
             rates = {"found": f"{rail.gbit_per_s:g}", "accepted": f"{rate:g}"}
-            yield Message("rail-slow", rail=name, numa=_numa(rail), **rates)
-
-
-def _numa(rail: Rail) -> str:
-    return "–" if rail.numa is None else f"{rail.numa}"
+            yield Message("rail-slow", rail=name, numa=numa, **rates)
 
 
 LEAST_PAIRS = 2
@@ -219,15 +224,6 @@ def unlike_parts(figures: Aggregates, benchmarks: Benchmarks) -> NodeFaults:
     return {host: tuple(dict.fromkeys(messages)) for host, messages in found.items()}
 
 
-def _usual_of_parts(groups: Iterable[Sequence[_Figure]]) -> dict[int, float]:
-    """Return the median of the other parts of the node of each figure, by its `id`."""
-    usual: dict[int, float] = {}
-    for group in groups:
-        for each in group if len(group) > 1 else ():
-            usual[id(each)] = median(one.middle for one in group if one is not each)
-    return usual
-
-
 def _compared(
     figures: Aggregates, benchmarks: Benchmarks
 ) -> Iterator[tuple[_Figure, Message | None]]:
@@ -236,17 +232,20 @@ def _compared(
         about = compared_metric(benchmarks, pool[0].record.case, pool[0].record.metric)
         of_node = gathered((each.record.node, each) for each in pool)
         of_part = gathered((each.part, each.middle) for each in pool)
-        usual = _usual_of_parts(of_node.values())
-        compared = [each for each in pool if id(each) in usual]
-        ratios = np.array([each.middle / usual[id(each)] for each in compared])
+        compared, usual = list[_Figure](), list[float]()
+        for each in pool:
+            rest = [one.middle for one in of_node[each.record.node] if one is not each]
+            if rest:
+                compared.append(each)
+                usual.append(median(rest))
+        ratios = np.array([each.middle for each in compared]) / usual
         spread = NORMAL * float(np.median(abs(ratios - np.median(ratios)))) if compared else 0.0
         noise = SPREADS * spread if len(compared) >= LEAST_RATIOS else 0.0
         least = 1 - max(about.material_change if about else 1.0, noise)
-        for each in compared:
+        for each, middle in zip(compared, usual, strict=True):
             peers = of_part[each.part] if RAIL in each.record.parameters else []
             typical = len(peers) >= LEAST_PEERS and each.better >= least * median(peers)
-            ratio = each.better / usual[id(each)]
-            others = len(of_node[each.record.node]) - 1
+            ratio, others = each.better / middle, len(of_node[each.record.node]) - 1
             yield each, _message(each, ratio, others) if ratio < least and not typical else None
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import hosts_of
+from proofmark.common.text import percent
 from proofmark.judge.confidence import POWER
 
 Floats = NDArray[np.float64]
@@ -268,7 +269,8 @@ def fleet_limit(
     array: Floats = np.asarray(values, dtype=np.float64)
     nodes, centre = len(array), float(np.median(array)) if len(array) else 0.0
     if nodes < LEAST_NODES:
-        why = Message(f"{members}-few", nodes=nodes, needed=LEAST_NODES)
+        gap = percent(float(np.ptp(array) / array.max())) if nodes and array.max() > 0 else "0"
+        why = Message(f"{members}-few", nodes=nodes, gap=gap, needed=LEAST_NODES)
         return FleetLimit(nodes, centre, powerless=why)
     if centre <= 0:
         return FleetLimit(nodes, centre, powerless=Message(f"{members}-zero"))

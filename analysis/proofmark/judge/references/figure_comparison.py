@@ -43,6 +43,7 @@ from proofmark.judge.references.derived import (
 from proofmark.judge.references.judgement import (
     Bounds,
     Judgement,
+    compared,
     fits,
     judging_bounds,
     traits,
@@ -237,7 +238,10 @@ class Comparison:
         self, figure: Figure, ratios: _Ratios, reference: Reference, against: ReferenceValue
     ) -> _Outcome:
         """Return what the bounds make of a figure, before the conditions of a reference."""
-        text = _compared(ratios, against.name, f"{against.value:.6g} {figure.record.unit}")
+        value = f"{against.value:.6g} {figure.record.unit}"
+        text = compared(ratios.middle, ratios.bounds, against.name, value)
+        if ratios.paired:
+            text = Message("of-repeats", repeats=len(ratios.each), text=text)
         if figure.record.origin == PREDICTED:
             return _Outcome("UNJUDGED", text)
         if ratios.missed:
@@ -367,19 +371,3 @@ def _paired(figure: Mapping[int, float], reference: Mapping[int, float]) -> tupl
     if len(common) < 2:
         return ()
     return tuple(figure[number] / reference[number] for number in common)
-
-
-def _compared(ratios: _Ratios, name: str, value: str) -> Message:
-    """Return that a ratio meets or misses its bounds."""
-    end = "missed" if ratios.missed else "met"
-    fields = {"ratio": f"{ratios.middle:.3g}", "name": name, "value": value}
-    least, most = (None if bound is None else f"{bound:.4g}" for bound in ratios.bounds)
-    if least is not None and most is not None:
-        reason = shared(f"bounds-{end}", limit=least, upper=most, **fields)
-    elif least is not None:
-        reason = shared(f"least-{end}", limit=least, **fields)
-    else:
-        reason = shared(f"most-{end}", limit=f"{most}", **fields)
-    if ratios.paired:
-        return Message("of-repeats", repeats=len(ratios.each), text=reason)
-    return reason

@@ -16,7 +16,8 @@ from proofmark.cases.reference import TYPICAL, Reference
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import ParameterValues, Scalar
 from proofmark.common.grouping import gathered
-from proofmark.common.message import Message
+from proofmark.common.message import Message, shared
+from proofmark.common.text import beside
 from proofmark.judge.confidence import AGAIN
 from proofmark.records.columns import Record, Records
 from proofmark.site.contract_document import ContractItem
@@ -43,6 +44,16 @@ class Bounds(NamedTuple):
     def times(self, value: float) -> Self:
         """Return the accepted values of a figure that is compared with `value`."""
         return type(self)(*(None if bound is None else bound * value for bound in self))
+
+
+def compared(ratio: float, bounds: Bounds, name: str | Message, value: str) -> Message:
+    """Return that a ratio meets or misses its bounds."""
+    end = "missed" if bounds.missed_by(ratio) else "met"
+    fields = {"ratio": beside(ratio, *bounds), "name": name, "value": value}
+    least, most = (f"{bound:.4g}" if bound is not None else "" for bound in bounds)
+    if least and most:
+        return shared(f"bounds-{end}", limit=least, upper=most, **fields)
+    return shared(f"{'least' if least else 'most'}-{end}", limit=least or most, **fields)
 
 
 def judging_bounds(
