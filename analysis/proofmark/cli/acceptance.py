@@ -398,7 +398,7 @@ class Question:
             if left.reason.code != "acceptance-site":  # the folder has the runs of all sites
                 left_out.append(left)
         for each in known:
-            if each.run not in runs or not _has(runs[each.run], each.evidence):
+            if each.run not in runs or each.evidence not in runs[each.run].archives:
                 left_out.append(_lacking(each, named=bool(self.named)))
         return [*runs.values()], left_out
 
@@ -540,20 +540,11 @@ def _play(given: Sequence[str], suite: str, repeats: int) -> list[str]:
 
 def _one_of(first: Run, second: Run) -> tuple[Run, RunLeftOut]:
     """Return which of two folders of a run decides, and the other one, which is left out."""
-    assert first.seal is not None
-    assert second.seal is not None
-    newer, older = (second, first) if _has(second, first.seal.digest) else (first, second)
-    assert older.seal is not None
-    place = older.seal.folder
-    if _has(newer, older.seal.digest):
+    newer, older = (second, first) if first.archives[0] in second.archives else (first, second)
+    place = older.products.folder
+    if older.archives[0] in newer.archives:
         return newer, RunLeftOut(place.name, Message("past-copy", folder=newer.id))
     return newer, RunLeftOut(place.name, Message("acceptance-fork", folder=f"{place}"), open=True)
-
-
-def _has(run: Run, evidence: str) -> bool:
-    """Return whether an archive of `run` has this SHA-256."""
-    assert run.seal is not None
-    return evidence in (run.seal.digest, *run.seal.earlier)
 
 
 def _lacking(sealed: SealedRun, *, named: bool) -> RunLeftOut:

@@ -24,6 +24,7 @@ from proofmark.common.input_limits import MAX_REPEATS
 from proofmark.common.kit import DEFAULT_SUITE, kit_folder, result_folder
 from proofmark.common.plugins import installed
 from proofmark.common.progress_lines import say
+from proofmark.common.text import whole_number
 from proofmark.common.translation import ENGLISH, LANGUAGES
 from proofmark.site.choice import chosen_site
 
@@ -37,8 +38,6 @@ NEWEST = Path("the newest run of the chosen site")
 OPTIONS = "proofmark.cli.options"
 """The group of the functions by which optional packages add arguments to a command, whose name is
 the first word of the name of the entry. Those of ``plan`` are the options of kinds of runs."""
-_LONGEST = 20
-"""The number of digits of a number."""
 Parser = ArgumentParser | _ArgumentGroup
 
 
@@ -143,11 +142,6 @@ def added_arguments(command: str, parser: Parser) -> None:
             point.load()(parser)
 
 
-def kind_arguments(parser: Parser) -> None:
-    """Add the options of the kinds of runs to `parser`; empty ones are not given."""
-    added_arguments("plan", parser)
-
-
 def runs_folder_argument(parser: ArgumentParser) -> None:
     """Add ``--runs`` to `parser`."""
     note = "the folder of all runs (default: runs)"
@@ -167,14 +161,14 @@ def planned_run_arguments(parser: ArgumentParser) -> None:
     planned = parser.add_argument_group("without RUN, a plan is made from -i, -l and")
     suite_argument(planned)
     repeats_argument(planned)
-    kind_arguments(planned)
+    added_arguments("plan", planned)
     planned.add_argument("--provision-from", help="replaces the value of the inventory")
 
 
 def planned_options() -> str:
     """Return the options of `planned_run_arguments` that plan a run, as in an `ArgumentUse`."""
     of_kinds = ArgumentParser(add_help=False)
-    kind_arguments(of_kinds)
+    added_arguments("plan", of_kinds)
     return " ".join(["--suite --repeats", *of_kinds._option_string_actions, "--provision-from"])
 
 
@@ -211,11 +205,10 @@ def whole(least: int, most: int) -> Callable[[str], int]:
     """Return the type of an option that takes a whole number from `least` to `most`."""
 
     def parse(text: str) -> int:
-        if text.isascii() and text.isdecimal() and len(text) <= _LONGEST:
-            number = int(text)
-            if least <= number <= most:
-                return number
-        raise _refused(text, f"a whole number from {least} to {most}")
+        number = whole_number(text)
+        if number is None or not least <= number <= most:
+            raise _refused(text, f"a whole number from {least} to {most}")
+        return number
 
     return parse
 
@@ -302,17 +295,6 @@ def with_link(path: Path) -> Path:
         return path
     say(f"{path} is {found}")
     return found
-
-
-def take_newest(root: Path, site: str = "") -> Path:
-    """Return the newest run in `root` (`newest_run`), as if the command line had named it.
-
-    Raises:
-        BadInput: there is no such run, or it is not clear which one.
-    """
-    from proofmark.runs.run import newest_run
-
-    return with_link(newest_run(root, site))
 
 
 def _newest_of_chosen_site() -> Path:

@@ -16,7 +16,6 @@ from proofmark.cli.command import (
     added_arguments,
     credentials_argument,
     flag,
-    kind_arguments,
     language_argument,
     limit_argument,
     path_option,
@@ -104,7 +103,7 @@ def _plan_arguments(parser: ArgumentParser) -> None:
     limit_argument(parser, required=True)
     suite_argument(parser)
     repeats_argument(parser)
-    kind_arguments(parser)
+    added_arguments("plan", parser)
     parser.add_argument("--provision-from", help="replaces the value of the inventory")
     parser.add_argument("--scratch-dir", help="replaces the value of the inventory")
     runs_folder_argument(parser)

@@ -22,6 +22,7 @@ from proofmark.common.input_limits import MAX_RUN_FILE_BYTES, MAX_SMALL_BYTES
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.nodesets import folded, unfold
 from proofmark.common.progress_lines import say
+from proofmark.common.shared_models import first_mistake
 from proofmark.common.text import size
 from proofmark.common.trust import refuse_untrusted
 from proofmark.machine.bmc.back_end import Credentials, credentials
@@ -65,9 +66,7 @@ def parse(adapter: TypeAdapter[Content], file: IO[bytes], name: str) -> Content:
     try:
         return adapter.validate_json(read_limited(file, name, MAX_RUN_FILE_BYTES))
     except ValidationError as error:
-        (first, *_) = error.errors(include_url=False, include_input=False)
-        key = ".".join(map(str, first["loc"]))
-        raise bad_input(name, key, first["msg"], "JSON of the playbooks") from None
+        raise bad_input(name, *first_mistake(error), "JSON of the playbooks") from None
 
 
 def read_limited(file: IO[bytes], name: str, limit: int) -> bytes:

@@ -15,7 +15,14 @@ from locale import CODESET, LC_ALL, Error, nl_langinfo, setlocale
 
 from proofmark.cli.command import SECRETS, follow_links
 from proofmark.cli.parser import BAD_INPUT, Called, complete_line, parser
-from proofmark.common.errors import BadInput, InputError, OutsideError, Stopped
+from proofmark.common.errors import (
+    BadInput,
+    InputError,
+    OutsideError,
+    Stopped,
+    failed_nodes_json,
+    note_input_errors,
+)
 from proofmark.common.kit import provide_home
 from proofmark.common.printed_command import CALLER, Caller, option_of
 from proofmark.common.processes import take_secrets
@@ -127,24 +134,22 @@ def _main(words: Sequence[str]) -> int:
             by_playbook = line.failed_nodes_fd is not None
             CALLER.set(Caller(line.called.further, by_playbook=by_playbook))
             return _run(line.called, verbose=line.verbose)
-    except KeyboardInterrupt:
-        _say_how_to_continue("Ctrl-C", words, line)
+    except (KeyboardInterrupt, Stopped) as error:
+        again = shlex.join(["proofmark", *words])
+        # A playbook has started a command with file descriptors.
+        of_playbook = line.failed_nodes_fd is not None
+        how = "the same playbook continues" if of_playbook else f"this continues: {again}"
+        say(f"proofmark: stopped by {f'{error}' or 'Ctrl-C'}; {how}")
         return STOPPED
     except BadInput as error:
         for mistake in error.mistakes:
             say(f"proofmark: {_as_called(mistake)}")
         return BAD_INPUT
-    except OutsideError as error:
-        say(f"proofmark: {error}")
-        return BAD_INPUT
-    except Stopped as error:
-        _say_how_to_continue(f"{error}", words, line)
-        return STOPPED
     except BrokenPipeError:
         # The reader closed the output. Without this, Python prints an error at its exit.
         drop(sys.stdout.fileno())
         return BROKEN_PIPE
-    except OSError as error:
+    except (OutsideError, OSError) as error:
         say(f"proofmark: {error}")
         return BAD_INPUT
     except Exception as error:
@@ -173,14 +178,6 @@ def _as_called(mistake: InputError) -> InputError:
     return mistake
 
 
-def _say_how_to_continue(why: str, words: Sequence[str], line: argparse.Namespace) -> None:
-    """Print the command that continues. A playbook has started a command with file descriptors."""
-    again = shlex.join(["proofmark", *words])
-    of_playbook = line.failed_nodes_fd is not None
-    how = "the same playbook continues" if of_playbook else f"this continues: {again}"
-    say(f"proofmark: stopped by {why}; {how}")
-
-
 def _run(called: Called, *, verbose: bool) -> int:
     """Run a command and return its exit code."""
     command, options = called.command, called.options
@@ -204,13 +201,9 @@ def _failed_nodes_written(line: argparse.Namespace) -> Iterator[None]:
         yield
     except BadInput as error:
         if line.failed_nodes_fd is not None:
-            from proofmark.common.errors import note_input_errors
-
             note_input_errors(error.mistakes)
         raise
     finally:
         if line.failed_nodes_fd is not None:
-            from proofmark.common.errors import failed_nodes_json
-
             with os.fdopen(line.failed_nodes_fd, "wb") as file:
                 file.write(failed_nodes_json())

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from proofmark.cli.command import take_newest
+from proofmark.cli.command import with_link
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.cli.plan import plan_summary
 from proofmark.common.kit import kit_folder
@@ -24,7 +24,7 @@ from proofmark.runs.progress import (
     span,
     unfinished_jobs,
 )
-from proofmark.runs.run import Run, open_run, with_decisions
+from proofmark.runs.run import Run, newest_run, open_run, with_decisions
 from proofmark.runs.state import is_locked
 from proofmark.runs.step_state import EXECUTIONS, GAVE_UP, RUNNING, Repeat, StepState
 from proofmark.site.inventory import choose_inventory
@@ -65,13 +65,12 @@ def _folder(options: Namespace) -> Path:
         folder: Path = options.folder
         return folder
     site = choose_inventory(options.newest_of, kit_folder).folder.name
-    return take_newest(options.folder, site)
+    return with_link(newest_run(options.folder, site))
 
 
 def _watch(run: Run) -> int:
     """Print the line of the progress at each change until the run ends."""
-    current: Progress | None = None
-    said: Progress | None = None
+    current = said = None
     while True:
         active = is_locked(run.folder)
         current = progress(run, active=active, before=current)
@@ -121,14 +120,11 @@ def _lines(run: Run, current: Progress, now: float) -> Iterator[str]:
     yield from _some(_running(each, now) for each in current.running)
     yield from _some(_repeat(each, current) for each in current.pending_repeats)
     if left := [each.step for each in current.repeats if each.state == GAVE_UP]:
-        names = ", ".join(left[:MOST_LINES])
-        yield f"disturbed in all executions: {names}{_more(len(left))}"
+        yield f"disturbed in all executions: {_names(left)}"
     if current.disturbed_by:
         yield f"disturbed by: {current.disturbed_by}"
-    interrupted = [each.step.id for each in current.steps if each.state == "interrupted"]
-    if interrupted:
-        names = ", ".join(interrupted[:MOST_LINES])
-        yield f"interrupted: {names}{_more(len(interrupted))}; the same command runs them again"
+    if stopped := [each.step.id for each in current.steps if each.state == "interrupted"]:
+        yield f"interrupted: {_names(stopped)}; the same command runs them again"
     yield from _some(f"job {job}: {state}" for job, state in unfinished_jobs(run, current).items())
     yield from _some(
         f"damaged: {each.step.id}: {each.problem}" for each in current.steps if each.problem
@@ -144,8 +140,9 @@ def _some(lines: Iterable[str]) -> Iterator[str]:
         yield f"and {more} more"
 
 
-def _more(count: int) -> str:
-    return f" and {count - MOST_LINES} more" if count > MOST_LINES else ""
+def _names(steps: Sequence[str]) -> str:
+    more = f" and {len(steps) - MOST_LINES} more" if len(steps) > MOST_LINES else ""
+    return ", ".join(steps[:MOST_LINES]) + more
 
 
 def _running(state: StepState, now: float) -> str:

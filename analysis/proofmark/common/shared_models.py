@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from proofmark.common.plugins import installed
 
@@ -22,6 +22,12 @@ class StrictModel(BaseModel):
 PACKAGE_KEYS = "proofmark.common.package_keys"
 """The group in which a package lists a model by the place of its keys, as the pages name it."""
 Model = TypeVar("Model", bound=StrictModel)
+
+
+def first_mistake(error: ValidationError) -> tuple[str, str]:
+    """Return the dotted key of the first mistake in a model, and what is wrong with it."""
+    (first, *_) = error.errors(include_url=False, include_input=False)
+    return ".".join(map(str, first["loc"])), first["msg"]
 
 
 def with_package_keys(place: str) -> Callable[[type[Model]], type[Model]]:

@@ -27,7 +27,7 @@ from proofmark.runs.attempts import Attempt, attempts, has_result, last_words
 from proofmark.runs.job_folder import LOOK_S, JobFolder, Look, add_look, last_state, unfinished
 from proofmark.runs.journal import unverified
 from proofmark.runs.progress import Progress, progress
-from proofmark.runs.run import Run, SetAside, add_decisions, site_of, with_decisions
+from proofmark.runs.run import Decisions, Run, SetAside, add_decisions, site_of, with_decisions
 from proofmark.runs.state import lock, planned
 from proofmark.runs.step_state import needs_execution
 
@@ -84,7 +84,7 @@ class ReadySteps:
         for name, reason in not_run.items():
             self._say(f"{name}: {reason}")
         if not_run or not_needed:
-            add_decisions(self.run.files, not_run=not_run, not_needed=not_needed)
+            add_decisions(self.run.files, Decisions(not_run=not_run, not_needed=not_needed))
             self.run = with_decisions(self.run)
 
 
@@ -403,7 +403,8 @@ def rerun(
             for each, before in zip(together, earlier, strict=True):
                 _report(run, each, before, folder, say)
                 if reason:
-                    add_decisions(run.files, set_aside=dict(_replaced(run, each, reason)))
+                    replaced = dict(_replaced(run, each, reason))
+                    add_decisions(run.files, Decisions(set_aside=replaced))
 
 
 def _replaced(run: Run, each: RepeatedStep, reason: str) -> Iterator[tuple[str, SetAside]]:

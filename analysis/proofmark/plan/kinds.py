@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import InputError, bad_input, refuse
 from proofmark.common.plugins import Plugins
-from proofmark.common.shared_models import StrictModel
+from proofmark.common.shared_models import StrictModel, first_mistake
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Group, Plan
 from proofmark.plan.step import COUNTED
@@ -186,8 +186,6 @@ def data_of(plan: Plan, model: type[Data]) -> Data:
     try:
         return model.model_validate_json(json.dumps(plan.of_kind))
     except ValidationError as error:
-        (first, *_) = error.errors()
-        place = ".".join(map(str, ("of_kind", *first["loc"])))
-        raise bad_input(
-            "plan.json", place, first["msg"], f"the data of a {plan.kind} run"
-        ) from None
+        key, found = first_mistake(error)
+        accepted = f"the data of a {plan.kind} run"
+        raise bad_input("plan.json", f"of_kind.{key}".rstrip("."), found, accepted) from None

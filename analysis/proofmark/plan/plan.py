@@ -175,10 +175,15 @@ class Plan(StrictModel):
             for group in self.groups
         ]
 
+    def jobs_to_run(self) -> Iterator[Job]:
+        """Yield every job of the groups of `to_run` in the order of execution."""
+        for group in self.to_run():
+            yield from group.jobs
+
     def steps_to_run(self) -> Iterator[Step]:
         """Yield every step of the groups of `to_run` in the order of execution."""
-        for group in self.to_run():
-            yield from group.steps()
+        for job in self.jobs_to_run():
+            yield from job.steps
 
 
 MOST_NAMED = 5

@@ -282,11 +282,9 @@ def has_result(step: StepFiles) -> bool:
 
 def running_execution(step: StepFiles) -> StepFiles | None:
     """Return the files of the newest unfinished execution; None if no execution is unfinished."""
-    unfinished = numbered(names_in(step.folder), "unfinished-")
-    newest = max(unfinished, default=None)
-    if newest is None:
-        return step if exists(step.started) and not exists(step.exit_code) else None
-    return StepFiles(step.folder / unfinished[newest])
+    if unfinished := numbered(names_in(step.folder), "unfinished-"):
+        return StepFiles(step.folder / unfinished[max(unfinished)])
+    return step if exists(step.started) and not exists(step.exit_code) else None
 
 
 def interrupted(step: StepFiles) -> int:
@@ -300,9 +298,7 @@ def _finished(step: str) -> dict[int, str]:
     return {number: f"{step}/{name}" for number, name in sorted(finished.items())}
 
 
-_CODE, _WHEN, _BINDING = (
-    each.path for each in (StepFiles.exit_code, StepFiles.when, StepFiles.binding)
-)
+_CODE, _WHEN, _BINDING = StepFiles.exit_code.path, StepFiles.when.path, StepFiles.binding.path
 _DIGESTS = StepFiles.digests.path
 _LIMITS = {_CODE: MAX_SMALL_BYTES, _BINDING: MAX_BINDING_BYTES, _WHEN: MAX_SMALL_BYTES}
 """Bytes of the files that each execution has."""
@@ -341,9 +337,8 @@ def _attempt(path: str, number: int) -> Attempt:
 
 
 def _survivor(entry: Mapping[str, Any]) -> str:
-    """Return the name and number of a process. The script writes each byte as one character."""
-    name = str(entry["name"]).encode("latin-1").decode("utf-8", "replace")
-    return f"{one_line(name)} (pid {int(entry['pid'])})"
+    """Return the name and number of a process."""
+    return f"{one_line(_text(entry['name']))} (pid {int(entry['pid'])})"
 
 
 def _shares(when: Mapping[str, Any]) -> tuple[float, float]:

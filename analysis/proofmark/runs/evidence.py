@@ -28,7 +28,7 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import BinaryIO
 
-from pydantic import AwareDatetime, Field, ValidationError
+from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 
 from proofmark.common.archive import (
     FACTS,
@@ -61,7 +61,7 @@ from proofmark.common.input_limits import (
 )
 from proofmark.common.processes import parallel_map
 from proofmark.common.rights import rights_at, this_user
-from proofmark.common.shared_models import StrictModel
+from proofmark.common.shared_models import first_mistake
 from proofmark.common.text import size
 from proofmark.common.trust import refuse_untrusted, weak_part
 from proofmark.runs.identity import Kit, this_kit
@@ -197,16 +197,8 @@ class SealedEvidence:
         return sealed_run(place, seal)
 
 
-class _Checked(StrictModel):
-    """The archives that `seal` checked as a whole.
-
-    Attributes:
-        files: the digest of each archive, and the `_identity` of its file.
-        parts: of each archive.
-    """
-
-    files: list[tuple[str, tuple[int, ...]]]
-    parts: list[dict[str, tuple[int, int]]]
+_CHECKED = TypeAdapter(list[tuple[str, tuple[int, ...], dict[str, tuple[int, int]]]])
+"""What `seal` checked as a whole: digest, `_identity` of the file and parts of each archive."""
 
 
 def _identity(file: int) -> tuple[int, ...]:
@@ -222,18 +214,18 @@ def _checked(folder: Path) -> dict[tuple[str, tuple[int, ...]], Parts]:
         digest, _, content = read_regular(path).partition(b"\n")
         if weak_part(path) or digest != sha256(content).hexdigest().encode():
             return {}
-        found = _Checked.model_validate_json(content)
+        found = _CHECKED.validate_json(content)
     except (BadInput, FileNotFoundError, ValidationError):  # the last: of another release
         return {}
-    return dict(zip(found.files, found.parts, strict=True))
+    return {(known, identity): parts for known, identity, parts in found}
 
 
 def _note_checked(evidence: SealedEvidence) -> None:
-    """Write ``checked``: a digest, and after it a `_Checked`. It is a cache."""
-    archives = evidence.chain.archives
-    identities = [_identity(each.file.number) for each in archives]
-    files = [*zip(evidence.digests, identities, strict=True)]
-    content = json.dumps({"files": files, "parts": [dict(each.parts) for each in archives]})
+    """Write ``checked``: a digest, and after it what `_CHECKED` reads. It is a cache."""
+    archives = zip(evidence.digests, evidence.chain.archives, strict=True)
+    content = json.dumps(
+        [(digest, _identity(each.file.number), dict(each.parts)) for digest, each in archives]
+    )
     path = RunFiles(evidence.folder).evidence / CHECKED
     write_atomic(path, f"{sha256(content.encode()).hexdigest()}\n{content}")
 
@@ -288,9 +280,7 @@ def _with_next(
     try:
         head = ArchiveHead.model_validate_json(archive.stated)
     except ValidationError as error:
-        (first, *_) = error.errors(include_url=False, include_input=False)
-        key = ".".join(map(str, first["loc"]))
-        raise bad_input(path, key, first["msg"], "a tar that proofmark sealed") from None
+        raise bad_input(path, *first_mistake(error), "a tar that proofmark sealed") from None
     return known.followed_by(archive, head, computed)
 
 

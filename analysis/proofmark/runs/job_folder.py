@@ -33,7 +33,7 @@ from proofmark.common.files import (
 )
 from proofmark.common.input_limits import MAX_HISTORY_BYTES, MAX_SMALL_BYTES
 from proofmark.common.message import Message, Term
-from proofmark.common.text import one_line
+from proofmark.common.text import one_line, whole_number
 from proofmark.plan.plan import Job
 from proofmark.runs.attempts import has_result
 from proofmark.runs.run import Run
@@ -234,14 +234,11 @@ class JobFolder:
 
     def exit_code(self, submission: JobSubmission) -> int | None:
         """Return the exit code of the job script of `submission`; None if it did not end."""
-        try:
-            return int(self._note(submission, "exit"))
-        except ValueError:
-            return None
+        return whole_number(self._note(submission, "exit"))
 
     def stopped_after(self, submission: JobSubmission) -> int | None:
         """Return after how many seconds a signal stopped the job script; None if none did."""
-        text = self._note(submission, "stopped").strip()
+        text = self._note(submission, "stopped")
         return int(text) if re.fullmatch("[0-9]{1,9}", text) else None
 
     def began(self, submission: JobSubmission) -> bool:
@@ -254,14 +251,14 @@ class JobFolder:
 
     def lost_steps(self, submission: JobSubmission) -> int:
         """Return by how many disturbed steps in a row the job script ended early; or 0."""
-        text = self._note(submission, "lost").strip()
+        text = self._note(submission, "lost")
         return int(text) if re.fullmatch("[0-9]{1,6}", text) else 0
 
     def _note(self, submission: JobSubmission, name: str) -> str:
         """Return a file of the newest attempt, if that belongs to `submission`; else ""."""
         if not self.began(submission):
             return ""
-        return text_or_empty(self.files.attempts()[-1] / name, MAX_SMALL_BYTES)
+        return text_or_empty(self.files.attempts()[-1] / name, MAX_SMALL_BYTES).strip()
 
 
 MOST_DAMAGED = 5
@@ -314,20 +311,19 @@ class StoppedJob(NamedTuple):
 def stopped_jobs(run: Run) -> list[StoppedJob]:
     """Return each job that ended early, ran without a planned node, or has a damaged history."""
     found = []
-    for group in run.plan.to_run():
-        for job in group.jobs:
-            folder = JobFolder(run, job)
-            history = folder.history()
-            if history and (left := unfinished(run, job)):
-                steps = {"left": left, "steps": len(job.steps)}
-                found.append(StoppedJob(job.id, _stopped(job.id, history[-1], **steps)))
-            if damage := folder.damage():
-                message = Message("job-damaged", job=job.id, problem=damage)
-                found.append(StoppedJob(job.id, message))
-            without = [line["without"] for line in history if line["without"]]
-            for nodes in without[-1:]:
-                message = Message("job-without", job=job.id, nodes=nodes)
-                found.append(StoppedJob(job.id, message))
+    for job in run.plan.jobs_to_run():
+        folder = JobFolder(run, job)
+        history = folder.history()
+        if history and (left := unfinished(run, job)):
+            steps = {"left": left, "steps": len(job.steps)}
+            found.append(StoppedJob(job.id, _stopped(job.id, history[-1], **steps)))
+        if damage := folder.damage():
+            message = Message("job-damaged", job=job.id, problem=damage)
+            found.append(StoppedJob(job.id, message))
+        without = [line["without"] for line in history if line["without"]]
+        for nodes in without[-1:]:
+            message = Message("job-without", job=job.id, nodes=nodes)
+            found.append(StoppedJob(job.id, message))
     return found
 
 
@@ -342,12 +338,9 @@ def _stopped(job: str, last: Mapping[str, str], *, left: int, steps: int) -> Mes
 
 def last_state(folder: JobFolder) -> str:
     """Return the last status of a job as text; empty if it was never submitted."""
-    history = folder.history()
-    return (
-        status_text(JobStatus(State[history[-1]["state"]], history[-1]["reason"]))
-        if history
-        else ""
-    )
+    for last in folder.history()[-1:]:
+        return status_text(JobStatus(State[last["state"]], last["reason"]))
+    return ""
 
 
 def status_text(status: JobStatus) -> str:

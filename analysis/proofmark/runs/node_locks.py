@@ -7,7 +7,6 @@ the node is refused. For other controllers the name of the run is on the node it
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import secrets
@@ -106,7 +105,7 @@ class NodeLocks:
         made(self.folder)
         fresh = self.folder / f".{node}.{secrets.token_hex(8)}"
         try:
-            fresh.write_text(json.dumps(holder.model_dump()) + "\n")
+            fresh.write_text(holder.model_dump_json() + "\n")
             if self.take_over and not self.holds(node):
                 fresh.replace(self._path(node))
             else:

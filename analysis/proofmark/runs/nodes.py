@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
@@ -26,8 +27,7 @@ from proofmark.common.processes import parallel_map
 from proofmark.common.shared_models import StrictModel, shared
 from proofmark.common.text import one_line
 from proofmark.plan.plan import Job
-from proofmark.plan.step import StepInstance
-from proofmark.runs.attempts import Attempt, attempts
+from proofmark.runs.attempts import UNREADABLE, Attempt, attempts
 from proofmark.runs.run import Run, reported_names, site_of
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.provenance import NodeProvenance, node_provenance
@@ -127,14 +127,12 @@ def probes_by_node(run: Run) -> dict[str, list[Probes]]:
     names = reported_names(run, site)
     required = site.partition.origin != PREDICTED
     found: dict[str, list[Probes]] = {}
-    for group in run.plan.groups:
-        for job in group.jobs:
-            folders = run.files.job(job.id).attempts()
-            for place, folder in enumerate(folders):
-                following = folders[place + 1] if place + 1 < len(folders) else None
-                attempt = _Attempt(run, job, folder, following, required, names)
-                for node, host in attempt.hosts():
-                    found.setdefault(node, []).append(Probes(attempt, node, host))
+    for job in run.plan.jobs():
+        folders = run.files.job(job.id).attempts()
+        for folder, following in zip_longest(folders, folders[1:]):
+            attempt = _Attempt(run, job, folder, following, required, names)
+            for node, host in attempt.hosts():
+                found.setdefault(node, []).append(Probes(attempt, node, host))
     return found
 
 
@@ -206,12 +204,10 @@ class _Attempt:
         hosts = set()
         for step in self.job.steps:
             for instance, nodes in step.instances().items():
-                if any(each.job_attempt in (name, None) for each in self._executions(instance)):
+                executions = attempts(self.run.files.step(f"{instance}").folder)
+                if any(each.job_attempt in (name, None) for each in executions):
                     hosts.update(nodes)
         return frozenset(hosts)
-
-    def _executions(self, instance: StepInstance) -> list[Attempt]:
-        return attempts(self.run.files.step(str(instance)).folder)
 
     @property
     def _was_stopped(self) -> bool:
@@ -292,7 +288,7 @@ class _Attempt:
 
 
 _ENDS = (".before", ".after")
-_UNREADABLE_PROBE = (ArithmeticError, AttributeError, BadInput, LookupError, TypeError, ValueError)
+_UNREADABLE_PROBE = (BadInput, LookupError, *UNREADABLE)
 _LONGEST = 400
 """Characters of the problem of a damaged probe."""
 

@@ -25,7 +25,6 @@ from proofmark.runs.step_state import (
     disturbing,
     needs_execution,
     pending,
-    repeat_seconds,
     repeats_of_job,
     state_of,
 )
@@ -189,7 +188,7 @@ def progress(
     rate = 3600 * finished / took * run.plan.at_once if took else 0.0
     repeats = _repeats(run, states)
     seconds = {state.step.id: state.seconds or state.step.wall_s for state in states}
-    once = repeat_seconds(repeats, seconds) / run.plan.at_once
+    once = sum(seconds.get(each.step, 0.0) for each in pending(repeats)) / run.plan.at_once
     left_s = _time_of_jobs(run.plan, left) + once
     first = pending(repeats) or repeats
     running = [state.step for state in states if state.state == "running"] if repeats else []
@@ -203,9 +202,8 @@ def _repeats(run: Run, states: Sequence[StepState]) -> list[Repeat]:
     A note can be older than the newest execution of a step. A step of single nodes has only notes.
     """
     noted: dict[str, Repeat] = {}
-    for group in run.plan.to_run():
-        for job in group.jobs:
-            noted |= repeats_of_job(run.files, job.id)
+    for job in run.plan.jobs_to_run():
+        noted |= repeats_of_job(run.files, job.id)
     found = []
     for state in states:
         step = state.step
@@ -261,9 +259,8 @@ def case_progress(run: Run, current: Progress) -> list[CaseProgress]:
     of_step = {state.step.id: state for state in current.steps}
     groups: dict[tuple[str, str], list[StepState]] = {}
     for group in run.plan.to_run():
-        for job in group.jobs:
-            for step in job.steps:
-                groups.setdefault((group.mode, step.case), []).append(of_step[step.id])
+        for step in group.steps():
+            groups.setdefault((group.mode, step.case), []).append(of_step[step.id])
     return [_of_case(mode, case, states, current.left) for (mode, case), states in groups.items()]
 
 
@@ -299,11 +296,10 @@ def unfinished_jobs(run: Run, current: Progress) -> dict[str, str]:
     """Return the last state of each submitted job with a step that has no result, by its id."""
     open_steps = {state.step.id for state in current.steps if not state.finished}
     found: dict[str, str] = {}
-    for group in run.plan.to_run():
-        for job in group.jobs:
-            unfinished = any(step.id in open_steps for step in job.steps)
-            if unfinished and (state := last_state(JobFolder(run, job))):
-                found[job.id] = state
+    for job in run.plan.jobs_to_run():
+        unfinished = any(step.id in open_steps for step in job.steps)
+        if unfinished and (state := last_state(JobFolder(run, job))):
+            found[job.id] = state
     return found
 
 

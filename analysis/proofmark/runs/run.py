@@ -100,26 +100,15 @@ def extends(old: bytes, new: bytes) -> bool:
     return all(getattr(before, kind).items() <= getattr(after, kind).items() for kind in kinds)
 
 
-def add_decisions(
-    files: RunFiles,
-    *,
-    not_needed: Mapping[str, Message] | None = None,
-    not_run: Mapping[str, Message] | None = None,
-    set_aside: Mapping[str, SetAside] | None = None,
-) -> Decisions:
-    """Add decisions to those of a run, and return all of them.
+def add_decisions(files: RunFiles, made: Decisions) -> None:
+    """Add decisions to those of a run.
 
     Raises:
         BadInput: the file cannot be read or written.
     """
     known = read_decisions(files)
-    changed = Decisions(
-        not_needed={**known.not_needed, **(not_needed or {})},
-        not_run={**known.not_run, **(not_run or {})},
-        set_aside={**known.set_aside, **(set_aside or {})},
-    )
-    write_atomic(files.decisions, changed.model_dump_json(indent=1) + "\n")
-    return changed
+    every = {kind: getattr(known, kind) | getattr(made, kind) for kind in Decisions.model_fields}
+    write_atomic(files.decisions, Decisions(**every).model_dump_json(indent=1) + "\n")
 
 
 class Growth(StrictModel):
@@ -248,35 +237,24 @@ def followed(path: Path) -> Path | None:
     return None
 
 
-def newest_run(root: Path, site: str = "") -> Path:
-    """Return the link to the newest acceptance of `site`; without `site`, the only link in `root`.
+def newest_run(root: Path, site: str) -> Path:
+    """Return the link to the newest acceptance of `site`.
 
     Raises:
-        BadInput: there is no such link, or there are several.
+        BadInput: there is no such link.
     """
-    if site:
-        link = link_path(root, LATEST, site)
-        if not link.is_symlink():
-            found = f"no link {link}: no run of the site {site}"
-            raise bad_input("run_id", "", found, runs_below(root))
-        return link
-    links = acceptance_links(root)
-    if len(links) != 1:
-        names = ", ".join(f"{link}" for link in links) or f"no link in {root}"
-        raise bad_input("--run", "", names, f"--run with one run: {runs_below(root)}")
-    return links[0]
-
-
-def acceptance_links(root: Path) -> list[Path]:
-    """Return the links to the newest acceptances in `root`, sorted by name."""
-    links = root.glob(f"{LATEST}-*")
-    return sorted(link for link in links if link.is_symlink())
+    link = link_path(root, LATEST, site)
+    if not link.is_symlink():
+        found = f"no link {link}: no run of the site {site}"
+        raise bad_input("run_id", "", found, runs_below(root))
+    return link
 
 
 def runs_below(root: Path) -> str:
     """Return the links and the newest runs in `root` as text."""
+    links = sorted(path.name for path in root.glob(f"{LATEST}-*") if path.is_symlink())
     newest = sorted(path.name for path in root.glob("*Z-*") if not path.is_symlink())[-3:]
-    return ", ".join([*(link.name for link in acceptance_links(root)), *newest]) or "a run's folder"
+    return ", ".join([*links, *newest]) or "a run's folder"
 
 
 @dataclass(frozen=True)
@@ -339,6 +317,11 @@ class Run:
     def files(self) -> RunFiles:
         """The files of the run."""
         return RunFiles(self.folder)
+
+    @property
+    def archives(self) -> tuple[str, ...]:
+        """The SHA-256 of each sealed archive, the newest one first; empty if nothing is sealed."""
+        return (self.seal.digest, *self.seal.earlier) if self.seal else ()
 
     @property
     def products(self) -> RunFiles:

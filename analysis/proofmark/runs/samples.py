@@ -45,7 +45,7 @@ from proofmark.common.input_limits import MAX_CPUS, MAX_NODES, MAX_NOISE_BYTES
 from proofmark.common.message import Message
 from proofmark.common.nodesets import check_name
 from proofmark.common.text import one_line
-from proofmark.runs.attempts import ReadOnce
+from proofmark.runs.attempts import UNREADABLE, ReadOnce
 from proofmark.runs.run_files import RunFiles, StepFiles
 
 MOST_NAMES = 5
@@ -186,7 +186,7 @@ def read_samples(execution: StepFiles) -> list[NodeNoise]:
     nodes = []
     for host in sorted(names_in(execution.samples))[:_MOST_LIVE]:
         text = text_or_empty(execution.samples / host / "sums", MAX_NOISE_BYTES)
-        with suppress(ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+        with suppress(*UNREADABLE):
             nodes.append(_node(parse_json(text.encode())))
     return nodes
 
@@ -322,7 +322,7 @@ def read_looks(files: RunFiles) -> BmcSeries:
                 }
                 for node, of_node in look["nodes"].items()
             }
-        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+        except UNREADABLE:
             continue
         if time < last:
             continue

@@ -261,7 +261,5 @@ def _finished(run: Run) -> bool:
     have = all(has_result(run.files.step(each.id)) for each in run.plan.steps_to_run())
     if not have or not run.files.verdict.exists():
         return False
-    jobs = []
-    for group in run.plan.to_run():
-        jobs += group.jobs
+    jobs = run.plan.jobs_to_run()
     return not any(pending(repeats_of_job(run.files, job.id).values()) for job in jobs)

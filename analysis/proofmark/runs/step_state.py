@@ -9,7 +9,7 @@ of a job repeats a step of which all executions were disturbed. It writes a line
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -107,15 +107,6 @@ def pending(repeats: Iterable[Repeat]) -> list[Repeat]:
     """Return the repeats that run or wait, the running ones first."""
     unfinished = (each for each in repeats if each.state != GAVE_UP)
     return sorted(unfinished, key=lambda each: each.state != RUNNING)
-
-
-def repeat_seconds(repeats: Iterable[Repeat], seconds: Mapping[str, float]) -> float:
-    """Return how long the waiting and running repetitions take, one after the other.
-
-    Args:
-        seconds: the seconds of one execution, by id of the step.
-    """
-    return sum(seconds.get(each.step, 0.0) for each in pending(repeats))
 
 
 def disturbing(files: RunFiles, repeats: Sequence[Repeat], running: Iterable[Step] = ()) -> str:

@@ -28,7 +28,7 @@ from proofmark.records import read
 from proofmark.records.columns import Record, Records
 from proofmark.records.run_facts import RunParts
 from proofmark.runs.nodes import JobOnNode, Node
-from proofmark.runs.run import Run, add_decisions
+from proofmark.runs.run import Decisions, Run, add_decisions
 from proofmark.site.inventory import Site
 from proofmark.site.node.provenance import node_provenance
 from proofmark.site.partition import Partition
@@ -443,7 +443,7 @@ def test_a_step_that_was_not_run_is_invalid_once_for_its_reason(
     """The outputs in its folder are of no execution of the run."""
     monkeypatch.setattr(read, "SLICE", size)
     run = fleet_run(tmp_path, RATES)
-    add_decisions(run.files, not_run={"0001-fake": WHY})
+    add_decisions(run.files, Decisions(not_run={"0001-fake": WHY}))
     verdict = judge_run(run)
     assert verdict.counts["INVALID"] == len(verdict.results) > 0
     assert {each.reason.main_code for each in verdict.results} == {WHY.code}

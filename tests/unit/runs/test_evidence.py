@@ -38,7 +38,7 @@ from proofmark.runs.evidence import (
     rule_of,
     seal,
 )
-from proofmark.runs.run import SetAside, add_decisions, open_run
+from proofmark.runs.run import Decisions, SetAside, add_decisions, open_run
 from proofmark.runs.run_files import RunFiles, SealRule
 
 NOBODY = 65534
@@ -213,7 +213,7 @@ ASIDE: dict[str, Any] = {"attempts": 1, "reason": "the node was cabled wrongly"}
     ],
 )
 def test_decisions_only_grow(run: Path, decisions: dict[str, Any], allowed: bool) -> None:
-    add_decisions(RunFiles(run), set_aside={"0001-fake-1": SetAside(**ASIDE)})
+    add_decisions(RunFiles(run), Decisions(set_aside={"0001-fake-1": SetAside(**ASIDE)}))
     collect(run)
     RunFiles(run).decisions.write_text(json.dumps(decisions))
     collect(run)
@@ -754,7 +754,7 @@ class TestCheckedOnce:
         with pytest.raises(BadInput):
             read_evidence(copy, again=False)
 
-    @pytest.mark.parametrize("content", ["", "{}", '{"files": [], "parts": [{}]}', "[" * 9999])
+    @pytest.mark.parametrize("content", ["", "{}", "[[1, [], {}]]", "[" * 9999])
     def test_a_damaged_list_is_not_used(self, two: Path, content: str) -> None:
         (two / "evidence" / CHECKED).write_text(content)
         whole, stored = (read_evidence(two, again=again) for again in (True, False))
@@ -780,7 +780,7 @@ class TestCheckedOnce:
             file.write(b"\xff")
         about, listed = path.stat(), two / "evidence" / CHECKED
         forged = json.loads(listed.read_text().partition("\n")[2])
-        forged["files"][1][1] = [
+        forged[1][1] = [
             *(about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns),
         ]
         content = json.dumps(forged)

@@ -24,6 +24,7 @@ from proofmark.common.errors import BadInput, ProofmarkError
 from proofmark.common.files import moment_of, paths_in, read_json, read_regular
 from proofmark.common.input_limits import MAX_VERDICT_BYTES
 from proofmark.common.message import Message
+from proofmark.common.shared_models import first_mistake
 from proofmark.common.text import one_line
 from proofmark.common.trust import refuse_untrusted
 from proofmark.judge.confidence import interval
@@ -211,9 +212,7 @@ def read_past_run(folder: Path) -> PastRun | LeftOut:
         found = one_line(error.mistakes[0].found)
         return LeftOut(folder, Message("past-unreadable", problem=found))
     except ValidationError as error:
-        (first, *_) = error.errors(include_url=False, include_input=False)
-        where = ".".join(map(str, first["loc"]))
-        problem = one_line(f"{where} {first['msg']}")
+        problem = one_line(" ".join(first_mistake(error)))
     except _LeftOutVerdict as error:
         return LeftOut(folder, error.reason)
     except ValueError as error:

@@ -17,7 +17,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from proofmark.common.errors import InputError, bad_input, refuse
-from proofmark.common.shared_models import StrictModel
+from proofmark.common.shared_models import StrictModel, first_mistake
 from proofmark.software.installed import Sources
 from proofmark.software.spack.bundle import digest
 from proofmark.software.spack.installation import CopiedEnvironment, SpackInstallation
@@ -82,9 +82,7 @@ def _parse(text: str, path: Path) -> SourcesOfLock:
     try:
         return _SOURCES.validate_json(text)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise bad_input(path, key, str(first["msg"]), "the sources of a lock") from None
+        raise bad_input(path, *first_mistake(error), "the sources of a lock") from None
 
 
 def _built(lock: Lock) -> set[str]:
