@@ -384,10 +384,10 @@ def test_preflight_names_the_program_that_a_node_lacks(
     if injected:
         lack = f"n2: no such program: {program} (Debian: {package})"
         assert reports == {("OK", "n1"), ("NO_PROGRAM", lack)}
-        assert print_findings(findings, lambda line: None) == 1
+        assert print_findings(findings) == 1
     else:
         assert reports == {("OK", "n[1-2]")}
-        assert print_findings(findings, lambda line: None) == 0
+        assert print_findings(findings) == 0
 
 
 @pytest.mark.fault("node-program-missing")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pwd
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -172,7 +172,7 @@ def _ask_nodes(checked: CheckedSite, options: Namespace, window_end: datetime | 
         findings += scheduler_findings(site, extreme_requests(site, plan), user)
         findings += scratch_findings(site, plan)
         findings += checkout_findings(site, kit_folder())
-    return print_findings(findings, say)
+    return print_findings(findings)
 
 
 def _window_end(text: str | None) -> datetime | None:
@@ -187,7 +187,7 @@ def _window_end(text: str | None) -> datetime | None:
     return end
 
 
-def print_findings(findings: Sequence[Finding], say: Callable[[str], None]) -> int:
+def print_findings(findings: Sequence[Finding]) -> int:
     """Print one line per finding; return 1 if one is bad, else 0."""
     for each in findings:
         if each.bad:
@@ -287,15 +287,9 @@ def cases(options: Namespace) -> int:
         members = benchmarks.members(options.suite)
     rows = []
     for name, case in members.items():
+        suites = " ".join(suite for suite in case.suites if suite in listed) or "–"
         metrics = ", ".join(list(case.metrics)[:4]) + (" …" if len(case.metrics) > 4 else "")
-        rows.append(
-            (
-                name,
-                " ".join(suite for suite in case.suites if suite in listed) or "–",
-                metrics,
-                case.title,
-            )
-        )
+        rows.append((name, suites, metrics, case.title))
     print_table(("case", "suites", "metrics", "title"), rows)
     return 0
 

@@ -93,41 +93,33 @@ def lock(options: Namespace) -> int:
     mistakes: list[InputError] = []
     for name in names:
         try:
-            if inventory is None:
-                _write_of_kit(kit, name, system, spack)
-            else:
-                _write_of_site(options, inventory, locks / name / system, spack)
+            _write(options, inventory, locks / name / system, spack)
         except BadInput as error:  # the other locks are made all the same
             mistakes += error.mistakes
     refuse(mistakes)
     return 0
 
 
-def _write_of_kit(kit: Path, name: str, system: str, spack: SpackInstallation) -> None:
-    environment = kit / "environments" / name
-    path = environment / system / "spack.lock"
-    before = _earlier(path)
-    make(kit, environment / "spack.yaml", path.parent, spack)
-    _print_written(path, before)
-
-
-def _write_of_site(
-    options: Namespace, inventory: Inventory, folder: Path, spack: SpackInstallation
+def _write(
+    options: Namespace, inventory: Inventory | None, folder: Path, spack: SpackInstallation
 ) -> None:
-    kit, (name, system) = kit_folder(), folder.parts[-2:]
-    path = folder / "spack.lock"
+    """Write the lock in `folder`, which is of the site with this inventory, or of the kit."""
+    kit, (name, system), path = kit_folder(), folder.parts[-2:], folder / "spack.lock"
     before = _earlier(path)
-    if options.find and not _find(options, inventory, folder, spack):
+    if inventory is None:
+        make(kit, folder.parent / "spack.yaml", folder, spack)
+    elif options.find and not _find(options, inventory, folder, spack):
         say(f"{path} stays: it was made from these parts, recipes and pins")
         print_line(f"{path}")
         return
-    source = folder / "spack.yaml"
-    read_spack_yaml(source)
-    make(kit, source, folder, spack)
-    made = read_lock(path)
-    built = sorted(spec.label for spec in made.missing(made.roots, ()))
-    say(f"{len(built)} packages to build: {', '.join(built)}")
-    refuse(check(kit, name, system, folder.parents[1]))
+    else:
+        source = folder / "spack.yaml"
+        read_spack_yaml(source)
+        make(kit, source, folder, spack)
+        made = read_lock(path)
+        built = sorted(spec.label for spec in made.missing(made.roots, ()))
+        say(f"{len(built)} packages to build: {', '.join(built)}")
+        refuse(check(kit, name, system, folder.parents[1]))
     _print_written(path, before)
 
 

@@ -245,11 +245,6 @@ def signed_folders(folder: Path) -> list[Path]:
     return [place / name for name in sorted(names, key=int, reverse=True)]
 
 
-def is_signed(run: Path) -> bool:
-    """Return whether an acceptance of the run in the folder `run` was signed."""
-    return bool(signed_folders(run))
-
-
 def resting_on(run: Path) -> list[Path]:
     """Return what was signed with evidence of the run in a folder: of it, and acceptances."""
     beside = run.parent.glob(f"acceptance-*/{RunFiles.signed.path}/*/{RUNS}/{run.name}")

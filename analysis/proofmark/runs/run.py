@@ -32,7 +32,7 @@ from proofmark.common.files import (
     exists,
     paths_in,
     read_json,
-    read_text,
+    read_regular,
     text_or_empty,
     write_atomic,
 )
@@ -417,12 +417,9 @@ class _Reasons(RootModel[dict[str, Message]]):
 
 def _entered(files: RunFiles) -> list[str]:
     try:
-        return read_text(files.entered, MAX_SMALL_BYTES).split()
+        return read_regular(files.entered, MAX_SMALL_BYTES).decode(errors="replace").split()
     except FileNotFoundError:
         return []
-    except OSError as error:
-        found = f"{error.strerror}"
-        raise bad_input(files.entered, "", found, "the modes that the run entered") from None
 
 
 def benchmarks_of(run: Run) -> Benchmarks:

@@ -32,9 +32,19 @@ _MOST = 10_000
 """The largest number of waivers."""
 _Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=2000)]
 """A text of one line. ssh-keygen gets it as an argument, and it is printed."""
+_Signature = Annotated[str, Field(pattern=r"^[^\x00]*$", max_length=10_000)]
 
 
-class Waiver(StrictModel):
+class _Signed(StrictModel):
+    """What a party signs."""
+
+    @property
+    def line(self) -> bytes:
+        """The signed line: all fields but the signature."""
+        return f"{self.model_dump_json(exclude={'signature'})}\n".encode()
+
+
+class Waiver(_Signed):
     """A party accepts that a partition misses an item of the contract.
 
     Attributes:
@@ -56,12 +66,7 @@ class Waiver(StrictModel):
     by: _Line
     date: date
     reason: _Line
-    signature: str = Field(default="", pattern=r"^[^\x00]*$", max_length=10_000)
-
-    @property
-    def line(self) -> bytes:
-        """The signed line: all fields but the signature."""
-        return f"{self.model_dump_json(exclude={'signature'})}\n".encode()
+    signature: _Signature = ""
 
 
 class Attachment(StrictModel):
@@ -76,7 +81,7 @@ class Attachment(StrictModel):
         return f"{SEEN}/{self.sha256[:16]}-{self.name}"
 
 
-class Sighting(StrictModel):
+class Sighting(_Signed):
     """A party saw what an item of the contract is about.
 
     Attributes:
@@ -93,12 +98,7 @@ class Sighting(StrictModel):
     time: datetime
     reason: _Line
     attachments: list[Attachment] = Field(default=[], max_length=100)
-    signature: str = Field(default="", pattern=r"^[^\x00]*$", max_length=10_000)
-
-    @property
-    def line(self) -> bytes:
-        """The signed line: all fields but the signature."""
-        return f"{self.model_dump_json(exclude={'signature'})}\n".encode()
+    signature: _Signature = ""
 
     @property
     def id(self) -> str:

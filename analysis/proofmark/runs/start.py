@@ -20,7 +20,7 @@ from proofmark.common.progress_lines import say
 from proofmark.common.trust import refuse_untrusted
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan
-from proofmark.runs.acceptance import is_signed
+from proofmark.runs.acceptance import signed_folders
 from proofmark.runs.attempts import has_result
 from proofmark.runs.identity import write_identity
 from proofmark.runs.run import LATEST, Run, add_growth, is_reserved, link_path, open_run, point
@@ -257,7 +257,7 @@ def _finished(run: Run) -> bool:
     A partial run may have a verdict. A run that grows is continued until it is signed.
     """
     if kind_of(run.plan).grows:
-        return is_signed(run.folder)
+        return bool(signed_folders(run.folder))
     have = all(has_result(run.files.step(each.id)) for each in run.plan.steps_to_run())
     if not have or not run.files.verdict.exists():
         return False

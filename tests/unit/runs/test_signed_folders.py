@@ -21,7 +21,6 @@ from proofmark.runs.acceptance import (
     Subject,
     differences,
     files_of,
-    is_signed,
     new_signed,
     read_statement,
     resting_on,
@@ -45,12 +44,11 @@ def refused(call: Any, *arguments: Any) -> str:
 
 def test_the_signed_folders_are_the_numbered_ones_the_newest_first(tmp_path: Path) -> None:
     run = tmp_path / "one"
-    assert not is_signed(run) and resting_on(run) == []
+    assert signed_folders(run) == resting_on(run) == []
     for name in ("signed/0002", "signed/0010", "signed/lock", "signed/.new-1"):
         (run / name).mkdir(parents=True)
     other = tmp_path / "acceptance-here/signed/0001" / RUNS / "one"
     other.mkdir(parents=True)
-    assert is_signed(run)
     assert [each.name for each in signed_folders(run)] == ["0010", "0002"]
     assert resting_on(run) == [*signed_folders(run), other]
 
