@@ -278,6 +278,10 @@ class Deciding:
     figure: JudgedFigure
 
 
+NO_FIGURE = JudgedFigure("", (), "", NOTHING)
+"""Stands for the figure of an item that nothing measured."""
+
+
 @dataclass(frozen=True)
 class OtherOutcome:
     """What a run found about an item that another run decides.
@@ -347,14 +351,13 @@ class AcceptedItem(ItemOutcome):
 
     def waiver(self, contract: Contract, by: str, reason: str) -> Waiver:
         """Return the waiver of what the item is now, without a signature."""
-        figure = self.shown.figure if self.shown else None
         return Waiver(
             item=self.item.number,
             partition=self.partition,
             contract=digest_of(contract),
             evidence={each.run.id: each.run.evidence for each in self.deciding},
             outcome="FAIL" if self.outcome == "FAIL" else "UNJUDGED",
-            worst=figure.value if figure else None,
+            worst=self.shown.value,
             differs=[{name: f"{of}" for name, of in each.fields.items()} for each in self.differs],
             by=by,
             date=datetime.now(UTC).date(),
@@ -413,9 +416,12 @@ class AcceptedItem(ItemOutcome):
         return max(self.item.runs_needed, *wanted, 1)
 
     @property
-    def shown(self) -> Deciding | None:
-        """The figure of the worst outcome that is furthest beyond the limit, or nearest to it."""
-        return min(self.deciding, key=_rank, default=None)
+    def shown(self) -> JudgedFigure:
+        """The figure of the worst outcome that is furthest beyond the limit, or nearest to it.
+
+        Without a figure it is an empty one.
+        """
+        return min((each.figure for each in self.deciding), key=_rank, default=NO_FIGURE)
 
     @property
     def visible(self) -> float | None:
@@ -437,7 +443,7 @@ class AcceptedItem(ItemOutcome):
         """Why it has its outcome, each with the nodes, the worst first; empty for PASS."""
         if (word := self.outcome) == "PASS":
             return ()
-        ordered = (each.figure for each in sorted(self.deciding, key=_rank))
+        ordered = sorted((each.figure for each in self.deciding), key=_rank)
         found = gathered(
             (each.reason.without_nodes([each.node]), each)
             for each in ordered
@@ -473,17 +479,17 @@ class AcceptedItem(ItemOutcome):
         met, total = self.nodes
         about = {"number", "text", "case", "metric", "check", "phase", "severity"}
         about |= {"witnessed", "derived", "items"}
-        figure = self.shown.figure if self.shown else None
+        figure = self.shown
         return {
             **self.item.model_dump(include=about),
             "partition": self.partition,
             "outcome": self.outcome,
             "binding": self.binding,
-            "value": figure.value if figure else None,
-            "found": figure.found if figure else "",
-            "unit": figure.unit if figure else "",
-            "at_least": figure.accepted.at_least if figure else None,
-            "at_most": figure.accepted.at_most if figure else None,
+            "value": figure.value,
+            "found": figure.found,
+            "unit": figure.unit,
+            "at_least": figure.accepted.at_least,
+            "at_most": figure.accepted.at_most,
             "visible": self.visible,
             "nodes_met": met,
             "nodes": total,
@@ -699,21 +705,19 @@ def acceptance(
         of_partition = [run for run in newest if run.plan.partition == partition]
         changes = [*differences(of_partition)]
         configurations[partition] = newest_configuration(of_partition)
+        own = [item for item in contract.items if item.system in (None, partition)]
         limits = dict[str, AcceptedItem]()
-        for item in contract.items:
-            if item.system not in (None, partition):
-                continue
+        for item in own:
+            if not isinstance(item, WitnessedItem | DerivedItem):
+                found = _item(item, partition, nodes, of_partition)
+                limits[item.number] = replace(found, differs=tuple(differences_of(found, changes)))
+        for item in own:
             if isinstance(item, WitnessedItem):
                 items.append(_witnessed(item, partition, seen, contract.who_sees))
             elif isinstance(item, DerivedItem):
-                items.append(AcceptedItem(item, partition))
+                items.append(_derived(item, partition, limits))
             else:
-                found = _item(item, partition, nodes, of_partition)
-                items.append(replace(found, differs=tuple(differences_of(found, changes))))
-                limits[item.number] = items[-1]
-        for place, each in enumerate(items):
-            if isinstance(each.item, DerivedItem) and each.partition == partition:
-                items[place] = _derived(each.item, partition, limits)
+                items.append(limits[item.number])
     other_modes = (
         RunLeftOut(run.id, Message("acceptance-mode", mode=run.plan.current_mode, now=run.mode_now))
         for run in newest
@@ -794,10 +798,10 @@ def _derived(item: DerivedItem, partition: str, limits: Mapping[str, AcceptedIte
         for each in found.deciding:
             runs[each.run.id] = each.run
             hosts |= each.figure.scope.nodes
-        if not judged or found.shown is None or found.unmeasured or found.differs:
+        if not judged or found.shown is NO_FIGURE or found.unmeasured or found.differs:
             open_items.append(number)
         else:
-            parts.append(found.shown.figure)
+            parts.append(found.shown)
     value = None if open_items else derived_value(item, parts)
     outcome, judgement = "UNJUDGED", None
     if open_items:
@@ -914,8 +918,8 @@ def _faults(runs: Sequence[JudgedRun]) -> Iterator[RunFault]:
             newer |= {(partition, host) for host in hosts_of(name)}
 
 
-def _rank(each: Deciding) -> tuple[int, float]:
-    return WORST.index(each.figure.outcome), each.figure.margin
+def _rank(figure: JudgedFigure) -> tuple[int, float]:
+    return WORST.index(figure.outcome), figure.margin
 
 
 def _steps(deciding: Sequence[Deciding]) -> tuple[str, ...]:

@@ -260,12 +260,9 @@ def _explained(verdict: Verdict) -> set[tuple[str, str]]:
     shown = [slow.result for _pair, slow in verdict.bad.links]
     shown += chain.from_iterable(node.results for node in verdict.bad.nodes)
     shown += chain.from_iterable(target.results for target in verdict.storage.targets)
-    explained = {(result.record.step, result.record.node) for result in shown}
     suspected = set(chain.from_iterable(each.measured for each in verdict.suspects()))
-    for result in verdict.of(FAIL) if suspected else ():
-        if result.record.node in suspected:
-            explained.add((result.record.step, result.record.node))
-    return explained
+    shown += (each for each in verdict.of(FAIL) if each.record.node in suspected)
+    return {(result.record.step, result.record.node) for result in shown}
 
 
 def _without_node(result: Result) -> str:

@@ -106,16 +106,16 @@ def acceptance_page(found: Acceptance, terms: Terms, digest: str) -> str:
 
 def figure_text(each: AcceptedItem) -> str:
     """Return what the runs show of an item: the worst value, or what a node has; – for nothing."""
-    shown = each.shown.figure if each.shown else None
-    if shown is None or shown.value is None:
-        return visible(shown.found) if shown and shown.found else "–"
+    shown = each.shown
+    if shown.value is None:
+        return visible(shown.found) if shown.found else "–"
     return f"{number(shown.value)} {shown.unit}".rstrip()
 
 
 def item_limit(each: AcceptedItem) -> str:
     """Return the limit of an item, in the unit of its figure if there is one."""
-    shown = each.shown.figure if each.shown else None
-    if shown is None or not shown.accepted.known:
+    shown = each.shown
+    if not shown.accepted.known:
         return item_text(each.item)
     return accepted_text(shown.accepted, unit=shown.unit)
 

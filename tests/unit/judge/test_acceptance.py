@@ -17,6 +17,7 @@ from tests.unit.judge.test_verdict import record
 from proofmark.common.message import NOTHING, Message
 from proofmark.judge.acceptance import (
     CODES,
+    NO_FIGURE,
     Acceptance,
     AcceptedItem,
     Deciding,
@@ -145,7 +146,7 @@ class TestDecidingRuns:
         assert (each.nodes, each.unmeasured, each.reasons) == ((4, 4), (), ())
         (evidence,) = each.evidence
         assert (evidence.run, evidence.date, evidence.nodes) == ("run1", "2026-11-01", "n[1-4]")
-        assert each.shown and each.shown.figure.value == GOOD
+        assert each.shown.value == GOOD
 
     def test_the_worst_reasons_are_stated_and_all_nodes_are_named(self, machine: Machine) -> None:
         """Each node misses the limit by another value."""
@@ -158,7 +159,7 @@ class TestDecidingRuns:
         found = accepted([machine.run(1, every(GOOD, n3=BAD))])
         each = only(found)
         assert (found.word, CODES[found.word], each.nodes) == ("FAIL", 1, (3, 4))
-        assert each.shown and each.shown.figure.node == "n3"
+        assert each.shown.node == "n3"
         assert [reason.fields["nodes"] for reason in each.reasons] == ["n3"]
 
     @pytest.mark.fault("acceptance-miss-then-pass")
@@ -225,7 +226,7 @@ class TestDecidingRuns:
         run = machine.run(1, {"n1": GOOD, "n2": GOOD, "n3": GOOD}, planned=NODES)
         found = accepted([run])
         assert found.word == "UNJUDGED"
-        assert only(found).shown is not None
+        assert only(found).shown is not NO_FIGURE
         assert {each.fields["nodes"] for each in only(found).reasons} == {"n4"}
 
     def test_no_run_at_all_is_unjudged(self) -> None:

@@ -162,7 +162,6 @@ class TestDerived:
         """40 cores × 32 flop × 2.2 GHz."""
         limit = derive("rpeak_avx", [skl], {})
         assert isinstance(limit, Derived)
-        assert limit.unit == "GFlop/s"
         assert limit.value == pytest.approx(2816)
 
     def test_memory_bandwidth_is_that_of_the_filled_channels_at_their_rated_speed(
@@ -178,7 +177,7 @@ class TestDerived:
         knl = facts("knl-7250-quadrant-flat", virtual=None)
         limit = derive("memory_bandwidth", [knl], {"memory": "mcdram"})
         assert isinstance(limit, Derived)
-        assert (limit.value, limit.unit) == (490, "GB/s")
+        assert limit.value == 490
 
     @pytest.mark.parametrize(
         ("rule", "changes", "why"),

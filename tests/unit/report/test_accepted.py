@@ -121,7 +121,7 @@ def test_two_processors_can_have_two_tolerances(
 
     def value_of(rule: Any, setting: derived.Setting, parameters: Any) -> derived.TypicalValue:
         tolerance = 0.2 if setting.nodes[0].stepping == 7 else 0.1
-        return derived.TypicalValue(1000.0, "GFlop/s", "a guide", tolerance, ())
+        return derived.TypicalValue(1000.0, "a guide", tolerance, ())
 
     monkeypatch.setattr(figure_comparison, "value_of_rule", value_of)
     verdict = judged(known, TYPICAL, ("n1", 950.0), ("n2", 850.0), facts=nodes)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple
 
-from proofmark.cases.reference import TYPICAL, UNIT_OF, HardwareRule, Rule
+from proofmark.cases.reference import TYPICAL, HardwareRule, Rule
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import ALL_RAILS, RAIL, ParameterValues
 from proofmark.common.grouping import gathered
@@ -57,13 +57,12 @@ OF_SEVERAL: Mapping[Rule, Callable[[Iterable[float]], float]] = {
 
 @dataclass(frozen=True)
 class Derived:
-    """A limit with its unit and the source of its inputs.
+    """A limit in the unit of its rule (`UNIT_OF`), and the source of its inputs.
 
     `reach` is the part of it that the cores can use, ÷ the part of DDR: floors take it.
     """
 
     value: float
-    unit: str
     source: str
     reach: float = field(default=1.0, kw_only=True)
 
@@ -154,7 +153,7 @@ def derive(
     value = OF_SEVERAL.get(rule, sum)(limit.value for limit in each)
     several = f"{len(each)} nodes, each: " if len(each) > 1 else ""
     source = f"{several}{each[0].source}"
-    return Derived(value, UNIT_OF[rule], source, reach=each[0].reach)
+    return Derived(value, source, reach=each[0].reach)
 
 
 def memory_used(facts: NodeFacts, parameters: ParameterValues) -> str:
@@ -185,14 +184,14 @@ def _of_node(
     facts = as_ordered(facts, nominal)
     if rule == "rpeak_nominal":
         hertz = node.clock_hz or _unless_virtual(facts, facts.base_hz)
-        return _rpeak(rule, facts, node, hertz, nominal)
+        return _rpeak(facts, node, hertz, nominal, avx=False)
     if rule == "rpeak_avx":
         row = processor(facts.cpu_model)
         hertz = _unless_virtual(facts, row.avx_hz if row else None)
-        return _rpeak(rule, facts, node, node.avx_hz or hertz, nominal)
+        return _rpeak(facts, node, node.avx_hz or hertz, nominal, avx=True)
     if rule == "memory_bandwidth":
-        return _memory(rule, facts, memory, node, nominal)
-    return _link(rule, facts, node, nominal)
+        return _memory(facts, memory, node, nominal)
+    return _link(facts, node, nominal, latency=rule == "link_latency")
 
 
 def _of_all_rails(limit: Derived, facts: NodeFacts, nominal: Nominal) -> Derived:
@@ -236,9 +235,8 @@ def _unknown(facts: NodeFacts, what: Message, key: str) -> Message:
 
 
 def _rpeak(
-    rule: Rule, facts: NodeFacts, node: StatedNode, hertz: float | None, nominal: Nominal
+    facts: NodeFacts, node: StatedNode, hertz: float | None, nominal: Nominal, *, avx: bool
 ) -> Derived | Message:
-    avx = rule == "rpeak_avx"
     code, key = ("fact-clock-avx", "avx_hz") if avx else ("fact-clock", "clock_hz")
     if hertz is None:
         return _unknown(facts, Message(code, processor=facts.cpu_model), key)
@@ -252,12 +250,10 @@ def _rpeak(
     if not avx and not node.clock_hz and facts.base_listed:
         parts += f" ({facts.base_source})"
     value = cores * flops * hertz / 1e9  # P1, equations 1, 2
-    return Derived(value, UNIT_OF[rule], f"{parts}; {source}")
+    return Derived(value, f"{parts}; {source}")
 
 
-def _memory(
-    rule: Rule, facts: NodeFacts, kind: str, node: StatedNode, nominal: Nominal
-) -> Derived | Message:
+def _memory(facts: NodeFacts, kind: str, node: StatedNode, nominal: Nominal) -> Derived | Message:
     few = any(
         len({*facts.cpus}.intersection(own.cpus)) < SATURATING * len(own.cpus) for own in facts.numa
     )
@@ -267,19 +263,19 @@ def _memory(
     if kind in FAST:
         reach = limits.fast_memory_triad / LOWEST_TRIAD if limits else 1.0
         if (fast := node.memory.fast_bytes_per_s) is not None:
-            return Derived(fast / 1e9, UNIT_OF[rule], node.source(MEMORY), reach=reach)
+            return Derived(fast / 1e9, node.source(MEMORY), reach=reach)
         if limits is None or limits.fast_memory_bytes_per_s is None:
             what = Message("fact-fast-memory", processor=facts.cpu_model)
             return _unknown(facts, what, f"{MEMORY}.fast_bytes_per_s")
         rate = limits.fast_memory_bytes_per_s * facts.sockets / 1e9
-        return Derived(rate, UNIT_OF[rule], limits.source, reach=reach)
+        return Derived(rate, limits.source, reach=reach)
     if kind != DDR:
         return Message("fact-other-memory", kind=kind, node=facts.hostname)
     if (filled_speed := node.memory.channel_speed) is not None:
-        return _channels(rule, *filled_speed, node.source(MEMORY))
+        return _channels(*filled_speed, node.source(MEMORY))
     if limits and (soldered := _soldered(facts, limits)):
         rate = facts.sockets * soldered / 1e9
-        return Derived(rate, UNIT_OF[rule], f"{facts.sockets} processors; {limits.source}")
+        return Derived(rate, f"{facts.sockets} processors; {limits.source}")
     if limits is None or limits.channels is None or limits.ddr is None:
         if node.memory.channels:
             what = Message("fact-speed-any", node=facts.hostname)
@@ -305,7 +301,7 @@ def _memory(
     sockets, modules = nominal.sockets or facts.sockets, nominal.dimms or len(speeds)
     filled = node.memory.channels or min(limits.channels * sockets, modules)
     note = nominal.note("sockets", "dimms", "dimm_mt_per_s")
-    return _channels(rule, filled, min(*speeds, limits.ddr), f"{limits.source}{note}")
+    return _channels(filled, min(*speeds, limits.ddr), f"{limits.source}{note}")
 
 
 def _soldered(facts: NodeFacts, limits: ProcessorLimits) -> float | None:
@@ -338,7 +334,7 @@ def _cached(
         return _unknown(facts, Message("fact-cache-rate", **sizes), key)
     source = node.source(MEMORY) if node.memory.fast_bytes_per_s else cache.source
     text = f"memory-side cache of {sizes['cache']} GiB; {source}"
-    return Derived(rate / 1e9, UNIT_OF["memory_bandwidth"], text)
+    return Derived(rate / 1e9, text)
 
 
 def active_ports(facts: NodeFacts, nominal: Nominal = NOTHING_STATED) -> list[Port]:
@@ -363,16 +359,17 @@ def stated_links(facts: NodeFacts, nominal: Nominal) -> list[LinkLimit]:
     return [limit for limit in found if limit is not None]
 
 
-def _channels(rule: Rule, channels: int, speed: int, source: str) -> Derived:
+def _channels(channels: int, speed: int, source: str) -> Derived:
     text = f"{channels} channels × 8 bytes × {speed} MT/s; {source}"
-    return Derived(channels * speed * 8 / 1000, UNIT_OF[rule], text)
+    return Derived(channels * speed * 8 / 1000, text)
 
 
-def _link(rule: Rule, facts: NodeFacts, node: StatedNode, nominal: Nominal) -> Derived | Message:
-    latency = rule == "link_latency"
+def _link(
+    facts: NodeFacts, node: StatedNode, nominal: Nominal, *, latency: bool
+) -> Derived | Message:
     stated = node.rails.latency_s if latency else node.rails.bytes_per_s
     if stated is not None:
-        return Derived(stated * (1e6 if latency else 1e-9), UNIT_OF[rule], node.source(RAILS))
+        return Derived(stated * (1e6 if latency else 1e-9), node.source(RAILS))
     active, limits = active_ports(facts, nominal), stated_links(facts, nominal)
     kinds = {(port.rate, port.layer): f"{name_of(port)} {port.rate}" for port in active}
     if len(kinds) > 1 and nominal.gbit_per_s is None:
@@ -388,11 +385,11 @@ def _link(rule: Rule, facts: NodeFacts, node: StatedNode, nominal: Nominal) -> D
         key = f"{RAILS}.latency_s" if latency else f"{RAILS}.rate"
         return _unknown(facts, Message("fact-link", node=facts.hostname, rates=rates), key)
     if latency and best.latency_s is not None:
-        return Derived(best.latency_s * 1e6, UNIT_OF[rule], f"{best.latency_source}{note}")
+        return Derived(best.latency_s * 1e6, f"{best.latency_source}{note}")
     # The fastest path counts: the slot of one port may be the fault that must be seen.
     path = [min([*parts_after(port), PathPart(best.bytes_per_s, best.source)]) for port in active]
     least = max(path, default=PathPart(best.bytes_per_s, best.source))
-    return Derived(least.bytes_per_s / 1e9, UNIT_OF[rule], f"{least.source}{note}")
+    return Derived(least.bytes_per_s / 1e9, f"{least.source}{note}")
 
 
 PEAK: Mapping[Rule, HardwareRule] = {
@@ -520,7 +517,6 @@ def typical_value(
     first = shares[0]
     return TypicalValue(
         value=OF_SEVERAL.get(PEAK[rule], sum)(values),
-        unit=UNIT_OF[rule],
         source=f"{first.ratio:.3g} × {PEAK[rule]}: {first.conditions.system}; {first.source}",
         tolerance=max(share.tolerance for share in shares),
         unheld=tuple(dict.fromkeys(unheld)),

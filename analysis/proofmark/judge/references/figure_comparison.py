@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from statistics import median
 from sys import intern
 from typing import NamedTuple
 
-from proofmark.cases.reference import MATERIAL, Against, Reference, Rule
+from proofmark.cases.reference import MATERIAL, UNIT_OF, Against, Reference, Rule
 from proofmark.cases.vocabulary import ParameterValues
 from proofmark.common.expressions import render
 from proofmark.common.grouping import gathered
@@ -67,19 +67,15 @@ class Figures:
 
     def __init__(self, figures: Aggregates) -> None:
         self._figures = figures
-        self._by_metric: dict[tuple[str, str], dict[tuple[str, str], list[Record]]] = {}
+        self._of = cache(self._by_node)
 
-    def _of(self, case: str, metric: str) -> dict[tuple[str, str], list[Record]]:
-        """Return the valid records of a metric by node and mode; cached."""
-        key = (case, metric)
-        if key not in self._by_metric:
-            by_node = gathered(
-                ((record.node, record.mode), record)
-                for record in self._figures.measuring(case, metric)
-                if record.valid
-            )
-            self._by_metric[key] = by_node
-        return self._by_metric[key]
+    def _by_node(self, case: str, metric: str) -> dict[tuple[str, str], list[Record]]:
+        """Return the valid records of a metric by node and mode."""
+        return gathered(
+            ((record.node, record.mode), record)
+            for record in self._figures.measuring(case, metric)
+            if record.valid
+        )
 
     def counterpart(self, of: Record, against: Against) -> Counterpart | None:
         """Return the figure that `against` names, on the node and in the mode of `of`.
@@ -268,10 +264,11 @@ class Comparison:
         if visible <= accepted:
             reason = shared("limit-confidence", text=text, change=percent(visible))
             return _Outcome("PASS", reason, visible)
-        near = []
-        for missed, limit, least in found:
-            if missed > accepted and not within_by_factor(each, limit, least=least):
-                near.append((missed, limit, least))
+        near = [
+            (missed, limit, least)
+            for missed, limit, least in found
+            if missed > accepted and not within_by_factor(each, limit, least=least)
+        ]
         if not near:
             times = f"{FACTOR_AT_ANY_NOISE:g}"
             return _Outcome("PASS", shared("limit-far", text=text, times=times))
@@ -309,7 +306,7 @@ class Comparison:
             self._known[own if of_node else like] = found
         if isinstance(found, Message):
             return ReferenceValue(None, found, source)
-        times = factor(found.unit, record.unit)
+        times = factor(UNIT_OF[rule], record.unit)
         assert times is not None
         shown = intern(f"{source}; {found.source}")  # one text for all nodes
         if not isinstance(found, TypicalValue):

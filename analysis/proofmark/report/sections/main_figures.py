@@ -13,7 +13,7 @@ from typing import get_args
 import numpy as np
 
 from proofmark.cases.case import metrics_of
-from proofmark.cases.reference import HardwareRule
+from proofmark.cases.reference import UNIT_OF, HardwareRule
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import MEASURED, RESOLVED_AXES, KeyFigure
 from proofmark.common.message import Message, localized
@@ -245,7 +245,7 @@ def nominal(
         limit = derive(rules[0], nodes, record.parameters, node, stated)
         if isinstance(limit, Message):
             return None
-        times = factor(limit.unit, record.unit)
+        times = factor(UNIT_OF[rules[0]], record.unit)
         return times and limit.value * times
 
     return of
