@@ -660,8 +660,8 @@ class Acceptance:
 def text_of(counts: Mapping[str, int]) -> Message:
     """Return the `Acceptance.counts` as a text."""
     met = Message("acceptance-met", met=counts.get("met", 0), total=counts.get("total", 0))
-    others = (Message(_COUNTED[name], count=counts.get(name, 0)) for name in _COUNTED)
-    return joined([met, *(each for each in others if each.fields["count"])])
+    others = ((code, counts.get(name)) for name, code in _COUNTED.items())
+    return joined([met, *(Message(code, count=count) for code, count in others if count)])
 
 
 _COUNTED = {

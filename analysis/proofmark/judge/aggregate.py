@@ -280,9 +280,8 @@ def _undisturbed(
 
 def counting(records: Records) -> Mask:
     """Return the mask of the executions that count."""
-    dirty = np.zeros(len(records.executions), dtype=bool)
+    dirty, broken = np.zeros((2, len(records.executions)), dtype=bool)
     dirty[records.execution[~records.valid]] = True
-    broken = np.zeros(len(records.executions), dtype=bool)
     broken[records.execution[~records.valid & ~disturbed_records(records)]] = True
     counts = np.ones(len(records.executions), dtype=bool)
     if len({execution.step for execution in records.executions}) == len(records.executions):

@@ -126,7 +126,7 @@ NoiseOf = Callable[[Record], float]
 """Returns the noise of one repeat of a figure that its case states, as a part of its value."""
 
 
-def material_of(benchmarks: Benchmarks | None = None) -> MaterialOf:
+def material_of(benchmarks: Benchmarks | None) -> MaterialOf:
     """Return the function with the material changes of the metrics of `benchmarks`."""
 
     def found(record: Record) -> float:
@@ -141,11 +141,11 @@ def _metric(benchmarks: Benchmarks | None, record: Record) -> Metric | None:
     return metrics_of(case).get(record.metric) if case else None
 
 
-def noise_of(benchmarks: Benchmarks | None = None) -> NoiseOf:
+def noise_of(benchmarks: Benchmarks) -> NoiseOf:
     """Return the function with the stated noises of the metrics of `benchmarks`."""
 
     def found(record: Record) -> float:
-        case = benchmarks.cases.get(record.case) if benchmarks else None
+        case = benchmarks.cases.get(record.case)
         if case and case.launch == COUNTED:
             return 0.0  # a number of jobs is counted
         metric = _metric(benchmarks, record)

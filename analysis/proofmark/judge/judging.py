@@ -70,7 +70,6 @@ from proofmark.runs.nodes import ProbedNodes, some_nodes
 from proofmark.runs.run import Run, read_decisions
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.stage_faults import NOT_PROBED, RESTORE, StageFault, read_stage_faults
-from proofmark.site.contract_document import ContractItem
 from proofmark.site.installed_parts import declared_parts
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import HostFacts
@@ -121,10 +120,7 @@ def judge(evidence: Evidence) -> Verdict:
     seen = {execution.step for execution in evidence.records.executions}
     covered = coverage(plan, seen, figures.duplicates, evidence.stopped)
     conditions = run_conditions(evidence, fleet)
-    items = [
-        each.reference for each in evidence.references if isinstance(each.reference, ContractItem)
-    ]
-    required = required_metrics(plan, benchmarks, items)
+    required = required_metrics(plan, benchmarks, evidence.limits)
     verdict = Verdict(
         evidence.run,
         {word: int((results.verdict == at).sum()) for at, word in enumerate(WORDS)},
@@ -243,8 +239,7 @@ def write_results(
 
 def read_and_judge(run: Run, read: Read = read_parts) -> tuple[Records, Verdict]:
     """Return the records and the verdict of `run`, as `judged`."""
-    records, verdict, _ = judged(run, read)
-    return records, verdict
+    return judged(run, read)[:2]
 
 
 def judged(run: Run, read: Read = read_parts) -> Judged:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 from math import ceil, inf
 from statistics import fmean, stdev
 from typing import Any
@@ -382,14 +383,11 @@ class LimitOutcome(ItemOutcome):
             yield JudgedFigure(record.node, steps, "INVALID", record.reason, scope=scope)
         for step in self.running:
             instances = step.instances()
-            rows = {each: self.rows.get(str(each), set[int]()) for each in instances}
-            expected = set[int]().union(*rows.values())
-            for each, nodes in instances.items():
-                if not rows[each] or not expected <= rows[each]:
-                    shown = folded(nodes)
-                    why = Message("not-measured-on", step=step.id, nodes=shown)
-                    scope = self._scope(shown, (str(each),))
-                    yield JudgedFigure(shown, (str(each),), "UNJUDGED", why, scope=scope)
+            for each in _lacking_rows(self.rows, instances):
+                shown = folded(instances[each])
+                why = Message("not-measured-on", step=step.id, nodes=shown)
+                scope = self._scope(shown, (str(each),))
+                yield JudgedFigure(shown, (str(each),), "UNJUDGED", why, scope=scope)
 
     def _figure(self, number: int, judgement: Judgement) -> JudgedFigure:
         """Return a valid figure with its judgement by the item."""
@@ -494,12 +492,15 @@ def _open(
         if answer.outcome == "UNJUDGED":
             lacking.append((answer.reason, figures.node_of(figure)))
     if not kind_of(evidence.plan).executed:
-        if without := _nodes_without_row(of.rows, of.running):
-            lacking.append((Message("rows-missing"), folded(without)))
+        if nodes := folded(_nodes_without_row(of.rows, of.running)):
+            lacking.append((Message("rows-missing"), nodes))
     else:
         seen = {execution.step for execution in figures.records.executions}
-        for folder, nodes in _without_row(of.rows, of.running, seen):
-            lacking.append((Message("row-missing", step=folder), folded(nodes)))
+        for step in of.running:
+            own = {each: nodes for each, nodes in step.instances().items() if str(each) in seen}
+            without = chain.from_iterable(own[each] for each in _lacking_rows(of.rows, own))
+            if nodes := folded(without):
+                lacking.append((Message("row-missing", step=step.id), nodes))
     yield from on_nodes(lacking)
     if not of.running and not any(answer.evaluated for _, answer in of.judgements):
         left_out = (*covered.not_run, *covered.not_needed)
@@ -507,23 +508,15 @@ def _open(
         yield joined([Message("step-missing"), *why[:1]])
 
 
-def _without_row(
-    rows: Mapping[str, set[int]], steps: Sequence[Step], seen: Collection[str]
-) -> Iterator[tuple[str, list[str]]]:
-    """Yield the measured steps that lack a row, with their nodes.
-
-    A row that one node printed is expected of all nodes of the step.
-    """
-    for step in steps:
-        measured = {each: nodes for each, nodes in step.instances().items() if str(each) in seen}
-        expected = set().union(*(rows.get(str(each), set()) for each in measured))
-        lacking: list[str] = []
-        for each, nodes in measured.items():
-            found = rows.get(str(each))
-            if not found or not expected <= found:
-                lacking += nodes
-        if lacking:
-            yield step.id, lacking
+def _lacking_rows(
+    rows: Mapping[str, set[int]], instances: Iterable[StepInstance]
+) -> Iterator[StepInstance]:
+    """Yield the instances of a step without any row, or without one that another instance has."""
+    found = {each: rows.get(str(each), set[int]()) for each in instances}
+    expected = set[int]().union(*found.values())
+    for each, own in found.items():
+        if not own or own != expected:
+            yield each
 
 
 def _nodes_without_row(rows: Mapping[str, set[int]], steps: Sequence[Step]) -> set[str]:

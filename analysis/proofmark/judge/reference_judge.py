@@ -79,7 +79,7 @@ def judge_by_references(
         baseline: the accepted runs, whose noise is that of a figure without like nodes; None: there
             are none.
     """
-    figures = evidence.figures
+    figures, terms = evidence.figures, evidence.terms
     comparison = Comparison(
         figures=Figures(figures),
         nodes=evidence.facts,
@@ -87,13 +87,11 @@ def judge_by_references(
         builds=evidence.builds,
         tolerance=evidence.judge_expected.tolerance,
         stated=stated,
-        largest_ratio=evidence.terms.largest_ratio if evidence.terms else inf,
+        largest_ratio=terms.largest_ratio if terms else inf,
     )
-    terms = evidence.terms
-    references = evidence.references
     material_change, noise = material_of(evidence.benchmarks), noise_of(evidence.benchmarks)
     answers = ReferenceJudgements()
-    for number, applying in applying_references(figures.records, references):
+    for number, applying in applying_references(figures.records, evidence.references):
         about = figures.records.of_measurand(number)
         material, assumed = material_change(about), OneRepeat(noise(about))
         of_all_cores = any(each.reference.all_cores for each in applying)
@@ -150,14 +148,12 @@ def _shown(
     An item of the best or worst repeat is about one repeat (`clear` is infinite). One execution of
     several nodes is enough: a node of a pair has other pairs.
     """
-    low, high = judged.bounds
-    ratio, value = judged.ratio, judged.value
-    if judged.outcome != "FAIL" or isinf(clear) or not value or ratio is None:
+    ratio, value, limit = judged.ratio, judged.value, judged.missed_limit()
+    if isinf(clear) or not value or ratio is None or limit is None:
         return judged
-    below = low is not None and ratio < low
-    limit = low if below else high
-    if limit is None or not judged.bounds.missed_by(ratio):
+    if not judged.bounds.missed_by(ratio):
         return judged  # the scatter of the repeats fails
+    below = ratio < limit
     ratios = judged.ratios or [each / value for each in of_undisturbed(measured()).values()]
     if len(ratios) == 1 and len(hosts_of(node)) > 1:
         return judged

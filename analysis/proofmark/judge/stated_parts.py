@@ -9,7 +9,7 @@ processor was ordered, whatever processor they show.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from typing import Any, TypeVar
@@ -38,7 +38,7 @@ from proofmark.site.node.facts import HostFacts, NodeFacts
 from proofmark.software.software import Package, Software
 
 Traits = Mapping[str, str]
-NodeFaults = Mapping[str, tuple[Message, ...]]
+NodeFaults = Mapping[str, Sequence[Message]]
 """The faults of each node that no figure has."""
 Name = TypeVar("Name")
 """The name of a trait: a word of the configuration of a node, or a property of a program."""

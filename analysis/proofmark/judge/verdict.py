@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
+from itertools import chain, starmap
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, TextIO
 
@@ -110,7 +110,7 @@ class Verdict:
         crashed = (each for each in self.executions.crashes if not each.set_aside)
         faults += [NodeFault(each.node, each.message) for each in crashed]
         for check in self.checks:
-            faults += [NodeFault(nodes, why) for nodes, why in check.of_all.items()]
+            faults += starmap(NodeFault, check.of_all.items())
         disturbed = (each for each in self.executions.disturbed if each.is_fault)
         faults += [NodeFault(each.node, each.message) for each in disturbed]
         return tuple(faults)

@@ -121,6 +121,16 @@ class RecordBuilder:
     value: list[float] = field(default_factory=list)
     reason: list[int] = field(default_factory=list)
 
+    def add(
+        self, execution: int, measurand: int, node: str, value: float | None, why: Message | None
+    ) -> None:
+        """Add a record; `why` it is INVALID is None for a valid one."""
+        self.execution.append(execution)
+        self.measurand.append(measurand)
+        self.node.append(intern(self.nodes, node))
+        self.value.append(NO_VALUE if value is None else value)
+        self.reason.append(-1 if why is None else intern(self.reasons, why))
+
     def records(self, run: str = "") -> Records:
         """Return the collected records of a run."""
         return Records(
@@ -205,11 +215,9 @@ class Records(Sequence[Record]):
                 parameters=json.dumps(dict(record.parameters), sort_keys=True),
             )
             execution = Execution(record.step, record.attempt, record.repeat)
-            builder.execution.append(intern(executions, execution))
-            builder.measurand.append(intern(builder.measurands, measurand))
-            builder.node.append(intern(builder.nodes, record.node))
-            builder.value.append(NO_VALUE if record.value is None else record.value)
-            builder.reason.append(-1 if record.valid else intern(builder.reasons, record.reason))
+            numbers = intern(executions, execution), intern(builder.measurands, measurand)
+            why = None if record.valid else record.reason
+            builder.add(*numbers, record.node, record.value, why)
         builder.executions += executions
         return builder.records(run or (records[0].run if records else ""))
 

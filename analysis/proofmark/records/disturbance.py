@@ -21,7 +21,7 @@ from proofmark.common.input_limits import MAX_BINDING_BYTES
 from proofmark.common.message import NOTHING, Message
 from proofmark.plan.step import StepLoad
 from proofmark.records.binding import HostNames, binding_error
-from proofmark.records.columns import Records, intern
+from proofmark.records.columns import Mask, Records, intern
 from proofmark.runs.attempts import UNREADABLE, Attempt, damage, read_binding
 from proofmark.runs.samples import NodeNoise, disturbers
 from proofmark.site.execution import HostCpus
@@ -58,24 +58,17 @@ def without_disturbed(records: Records, cases: Mapping[str, Case]) -> Records:
     judged = np.array([each.origin == MEASURED for each in records.measurands], dtype=bool)
     judged = judged[records.measurand]
     executions = list(records.executions)
-    steady = {
-        name: case.undisturbed
-        for name, case in cases.items()
-        if case.undisturbed.metric is not None
-    }
-    for name, undisturbed in steady.items():
-        of_case = np.array([each.case == name for each in records.measurands], dtype=bool)
-        for series in _rates(records, of_case[records.measurand] & judged, undisturbed).values():
-            for execution, why in changed_repeats(series, undisturbed):
+    for name, case in cases.items():
+        for series in _rates(records, name, judged, case.undisturbed.metric).values():
+            for execution, why in changed_repeats(series, case.undisturbed):
                 if not executions[execution].unsteady:
                     executions[execution] = executions[execution]._replace(unsteady=why)
     reasons = {text: place for place, text in enumerate(records.reasons)}
     reason = records.reason.copy()
     for number, about in enumerate(executions):
         why = about.disturbed or about.unsteady
-        newly_invalid = (records.execution == number) & records.valid & judged if why else None
-        if newly_invalid is not None and newly_invalid.any():
-            reason[newly_invalid] = intern(reasons, why)
+        if why and (bad := (records.execution == number) & records.valid & judged).any():
+            reason[bad] = intern(reasons, why)
     return replace(records, executions=executions, reasons=list(reasons), reason=reason)
 
 
@@ -113,13 +106,11 @@ Rates = dict[tuple[int, int, int], list[tuple[int, int, float]]]
 """Repeat, execution and value of each repeat, by attempt, measurand and node."""
 
 
-def _rates(
-    records: Records, of_case: np.ndarray[tuple[int], np.dtype[np.bool_]], undisturbed: Undisturbed
-) -> Rates:
+def _rates(records: Records, case: str, judged: Mask, metric: str | None) -> Rates:
     rates: Rates = {}
-    metric = undisturbed.metric
-    of_metric = np.array([each.metric == metric for each in records.measurands], dtype=bool)
-    for place in np.flatnonzero(of_case & of_metric[records.measurand] & records.valid).tolist():
+    names = [(each.case, each.metric) == (case, metric) for each in records.measurands]
+    chosen = np.array(names, dtype=bool)[records.measurand] & judged & records.valid
+    for place in np.flatnonzero(chosen).tolist():
         execution = int(records.execution[place])
         about, value = records.executions[execution], float(records.value[place])
         if value > 0 and not about.disturbed:

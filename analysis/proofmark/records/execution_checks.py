@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import median
 
 from proofmark.cases.reader.engine import Reading
+from proofmark.cases.vocabulary import Scalar
 from proofmark.common.expressions import render
 from proofmark.common.files import parse_json, read_bytes
 from proofmark.common.grouping import gathered
@@ -107,11 +108,10 @@ def spread(readings: Sequence[Reading], metrics: Container[str]) -> list[Reading
     Args:
         metrics: those of the case. A spread that it does not have is left out.
     """
-    groups: dict[tuple[object, ...], list[Reading]] = {}
-    for reading in readings:
-        without_copy = {key: value for key, value in reading.parameters.items() if key != COPY}
-        key = (reading.benchmark, reading.metric, *sorted(without_copy.items()))
-        groups.setdefault(key, []).append(reading)
+    groups = gathered(
+        ((each.benchmark, each.metric, *sorted(_without_copy(each).items())), each)
+        for each in readings
+    )
     spreads: list[Reading] = []
     for group in groups.values():
         values = [reading.value for reading in group if reading.value is not None]
@@ -126,13 +126,17 @@ def spread(readings: Sequence[Reading], metrics: Container[str]) -> list[Reading
                 metric=f"{first.metric}_spread",
                 value=100 * (max(values) - min(values)) / median(values),
                 unit="%",
-                parameters={key: value for key, value in first.parameters.items() if key != COPY},
+                parameters=_without_copy(first),
                 valid=not invalid,
                 reason=invalid,
                 node=first.node,
             )
         )
     return spreads
+
+
+def _without_copy(reading: Reading) -> dict[str, Scalar]:
+    return {key: value for key, value in reading.parameters.items() if key != COPY}
 
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}

@@ -16,7 +16,6 @@ from proofmark.cases.vocabulary import SENSOR
 from proofmark.common.grouping import gathered
 from proofmark.common.message import NOTHING, Message
 from proofmark.plan.plan import Step
-from proofmark.records.columns import intern
 from proofmark.records.disturbance import noise_reason, tick_reason
 from proofmark.records.execution_checks import Executed, ExecutionChecks, spread
 from proofmark.records.run_facts import RunFacts
@@ -150,11 +149,8 @@ class MeasuredStep(StepRecords):
             node = self._facts.names.node(planned, str(reading.node))
             bounds = self._bounds_of(measurand, reading, self._machine([node]))
             reason = bounds.error(reading.metric, reading.value, reading.unit)
-            builder.execution.append(len(builder.executions) - 1)
-            builder.measurand.append(measurand)
-            builder.value.append(reading.value)
-            builder.reason.append(intern(builder.reasons, reason) if reason else -1)
-            builder.node.append(intern(builder.nodes, node))
+            last = len(builder.executions) - 1
+            builder.add(last, measurand, node, reading.value, reason or None)
 
     def _disturbance(self, attempt: Attempt) -> tuple[Disturbance, Message]:
         """Return why an execution was disturbed, and why that is not known, or `NOTHING`."""

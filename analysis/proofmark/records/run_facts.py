@@ -292,16 +292,13 @@ class Conditions:
             return joined(self._of_host(step, mode, host, execution))
         of_attempt = execution.job_attempt, execution.boot_id, execution.host
         key = (host, mode, step.uses_scratch, step.file_system, *of_attempt)
-        known = self._reasons.get(key)
-        if known is None:
-            known = self._reasons[key] = joined(self._of_host(step, mode, host, execution))
-        return known
+        if key not in self._reasons:
+            self._reasons[key] = joined(self._of_host(step, mode, host, execution))
+        return self._reasons[key]
 
     def _of_host(self, step: Step, mode: str, host: str, execution: Attempt) -> Iterator[Message]:
         nodes = self._reports(host)
-        damage: list[Message] = []
-        for node in nodes:
-            damage += node.damage(step.id, execution)
+        damage = [*chain.from_iterable(node.damage(step.id, execution) for node in nodes)]
         yield from damage
         boots: set[str] = set()
         proven = bool(damage) or not self._needs_report
@@ -332,9 +329,7 @@ class Conditions:
 
     def mounts(self, step: Step, execution: Attempt) -> tuple[MountedFileSystem, ...]:
         """Return the mounts that the node of `execution` reported before its job; may be empty."""
-        jobs: list[JobOnNode] = []
-        for node in self._reports(execution.host):
-            jobs += node.jobs
+        jobs = chain.from_iterable(node.jobs for node in self._reports(execution.host))
         covering = [job for job in jobs if job.covers(step.id, execution)]
         return covering[-1].provenance.facts.mounts if covering else ()
 
@@ -404,14 +399,11 @@ class Conditions:
         mount = mount_of(planned.path, facts.mounts)
         if mount is None:
             return
-        differs = planned.type not in (None, mount.kind) or planned.source not in (
-            None,
-            mount.source,
-        )
-        if differs or (planned.off_root and mount.target == "/"):
+        same = planned.type in (None, mount.kind) and planned.source in (None, mount.source)
+        if not same or (planned.off_root and mount.target == "/"):
             expected = " ".join(filter(None, (planned.type, planned.source))) or "another than /"
-            found = f"{mount.kind} ({mount.source})"
             where = {"path": planned.path, "planned": expected}
+            found = mount_text(mount.kind, mount.source)
             yield Message("other-mount", node=host, found=found, **where)
 
 

@@ -30,7 +30,7 @@ from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.nodesets import folded, is_name
 from proofmark.common.text import measure
 from proofmark.plan.plan import Step
-from proofmark.records.columns import NO_VALUE, Execution, Measurand, RecordBuilder, intern
+from proofmark.records.columns import Execution, Measurand, RecordBuilder, intern
 from proofmark.records.run_facts import RunFacts
 from proofmark.runs.attempts import Attempt, damage
 from proofmark.runs.samples import Shares
@@ -266,18 +266,14 @@ class StepRecords(ABC):
             measurand, contradiction = self._measurand(reading)
             if reading.metric in unstated and not contradiction:
                 contradiction = self._lacking(unstated[reading.metric], reading)
-            builder.measurand.append(measurand)
-            builder.value.append(NO_VALUE if reading.value is None else reading.value)
             reason = None
             if invalid or contradiction or not reading.valid or reading.node:
                 reason = _reason(reading, invalid, contradiction, attempt)
             if reason is None and reading.value is not None:
                 bounds = self._bounds_of(measurand, reading, machine)
                 reason = bounds.error(reading.metric, reading.value, reading.unit) or None
-            builder.reason.append(-1 if reason is None else intern(builder.reasons, reason))
             node = several or self._node(reading, attempt, measured_on)
-            builder.node.append(intern(builder.nodes, node))
-        builder.execution += [len(builder.executions) - 1] * len(readings)
+            builder.add(len(builder.executions) - 1, measurand, node, reading.value, reason)
 
     def _node(self, reading: Reading, attempt: Attempt, planned: Sequence[str]) -> str:
         """Return the node of a reading: that in the output, of the execution, or else as planned.

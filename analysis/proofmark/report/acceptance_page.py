@@ -19,6 +19,7 @@ from proofmark.judge.acceptance import (
 )
 from proofmark.report.page import Block, Cell, Cells, Section, Table, numeric, titled
 from proofmark.report.render import page
+from proofmark.report.sections.figure_tables import verdict_cell
 from proofmark.report.sections.signed_sheets import signature_table
 from proofmark.report.words import accepted_text, item_details, item_text, number, pairs, visible
 from proofmark.runs.run_files import AcceptanceFiles
@@ -209,18 +210,11 @@ def _runs(found: Acceptance) -> Iterator[Table]:
     limits = gathered((limited.run, localized(limited.reason)) for limited in found.limited)
     rows = [
         (
-            Cell(
-                each.id,
-                "strong",
-                details=(each.evidence, *limits.get(each.id, ())),
-            ),
+            Cell(each.id, "strong", details=(each.evidence, *limits.get(each.id, ()))),
             each.plan.partition,
             each.plan.suite,
             f"{each.sealed:%Y-%m-%d %H:%M UTC}",
-            Cell(
-                translated(word := each.word),
-                f"word {word}",
-            ),
+            verdict_cell(each.word),
         )
         for each in found.runs
     ]

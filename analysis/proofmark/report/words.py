@@ -165,10 +165,10 @@ def limit_text(item: ContractItem | DerivedItem) -> str:
     return accepted_text(bounds.times(item.value), unit=item.unit or "")
 
 
-def reference_text(reference: Reference, case: str, unit: str = "") -> str:
+def reference_text(reference: Reference, case: str) -> str:
     """Return what figures are compared with, as ``hpcc dgemm_star at bytes 8 × ranks``."""
     if reference.value is not None:
-        return f"{number(reference.value)} {reference.unit or unit}".rstrip()
+        return f"{number(reference.value)} {reference.unit or ''}".rstrip()
     if reference.rule is not None:
         return reference.rule
     against = reference.against

@@ -153,16 +153,11 @@ class Cause:
         return {**vars(self), "members": folded(self.members)}
 
 
-def causes(
-    bad: Collection[str], nodes: Mapping[str, Traits], level: float = LEVEL
-) -> tuple[Cause, ...]:
+def causes(bad: Collection[str], nodes: Mapping[str, Traits]) -> tuple[Cause, ...]:
     """Return the traits that bad nodes share more often than by chance, the least probable first.
 
     One-sided exact test of Fisher, with Holm's correction for the number of values that are tried.
     A value that all nodes have, or a single node, explains nothing and is not tried.
-
-    Args:
-        level: probability that any cause is named if there is none.
     """
     bad_hosts = set(bad) & set(nodes)
     sharing: dict[tuple[str, str], list[str]] = {}
@@ -181,7 +176,7 @@ def causes(
     corrected = 0.0
     for rank, (p, trait, value, size, members) in enumerate(sorted(candidates)):
         corrected = max(corrected, min(1.0, p * (len(tried) - rank)))
-        if corrected > level:
+        if corrected > LEVEL:
             break
         cause = Cause(
             trait=trait,
@@ -330,7 +325,7 @@ class BadNode:
     counters: tuple[CounterChange, ...]
     digits: tuple[Result, ...] = ()
     loss: Loss | None = None
-    known: tuple[Message, ...] = ()
+    known: Sequence[Message] = ()
 
     @property
     def faults(self) -> tuple[Message, ...]:

@@ -93,7 +93,7 @@ def copied_outputs(records: Records, benchmarks: Benchmarks) -> NodeFaults:
             message = Message("same-output", case=case, nodes=folded(names), steps=steps)
             for host in dict.fromkeys(hosts_of_nodes(names)):
                 found.setdefault(host, []).append(message)
-    return {host: tuple(messages) for host, messages in found.items()}
+    return found
 
 
 def measured_places(records: Records, benchmarks: Benchmarks) -> Numbers:

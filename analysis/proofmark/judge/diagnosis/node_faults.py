@@ -394,7 +394,7 @@ OWN, OF_CHASSIS = "board_serial", "product_serial"
 """Keys of SMBIOS: the number of the board of one node; one that nodes of a chassis can share."""
 PLACEHOLDERS = frozenset(
     {
-        *("", "none", "not specified", "unknown", "n/a", "na", "empty", "oem", "invalid", "na"),
+        *("", "none", "not specified", "unknown", "n/a", "na", "empty", "oem", "invalid"),
         *("to be filled by o.e.m.", "default string", "system serial number", "serial number"),
         *("base board serial number", "chassis serial number", "0123456789", "123456789"),
         *("1234567890", "not available", "not applicable"),
@@ -416,7 +416,7 @@ def same_machines(nodes: HostFacts, origin: str) -> NodeFaults:
         for host in hosts if len(hosts) > 1 else ():
             message = Message("same-machine", key=key, value=value, nodes=folded(hosts))
             found.setdefault(host, []).append(message)
-    return {host: tuple(messages) for host, messages in found.items()}
+    return found
 
 
 def _identities(nodes: HostFacts) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -479,7 +479,7 @@ def too_good(
             name = of.reason("too-good", ratio, metric=f"{of.record.case} {of.record.metric}")
             for host in hosts_of(figures.node_of(figure)):
                 found.setdefault(host, []).append(name)
-    return {host: tuple(messages) for host, messages in found.items()}
+    return found
 
 
 def above_nominal(figures: Aggregates, judged: ByReference) -> NodeFaults:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -310,7 +310,7 @@ def measure_fleet(
     of_targets = (PeerGroup(each, LIKE_TARGETS) for each in like_targets(figures))
     groups = [*chain.from_iterable(of_nodes), *of_targets]
     level_of_figure, material = level_of_one(level, len(groups)), material_of(benchmarks)
-    limits: list[FleetLimit] = []
+    compared: list[tuple[PeerGroup, Record, Literal["higher", "lower"], FleetLimit]] = []
     families: dict[object, list[Off]] = {}
     for group in groups:
         first = figures.record(int(group.members[0]))
@@ -319,18 +319,16 @@ def measure_fleet(
         limit = fleet_limit(figures.median[group.members], better, level_of_figure, code)
         if why := group.why or _other_kind(figures, group, kinds, limit):
             limit = replace(limit, limit=None, powerless=why)
-        limits.append(limit)
+        compared.append((group, first, better, limit))
         off = group.members, limit.missed(figures.median[group.members]), limit
-        families.setdefault((_without_size(first), kinds.of(first.node), group.fact), []).append(
-            off
-        )
+        family = _without_size(first), kinds.of(first.node), group.fact
+        families.setdefault(family, []).append(off)
     spiked = np.concatenate([_NONE, *(spikes(figures, each, level) for each in families.values())])
     of = np.full(len(figures), -1, dtype=np.int64)
     fleet_figures: list[FleetFigure] = []
     judged, failed, again = np.zeros((3, len(figures)), dtype=bool)
-    for group, limit in zip(groups, limits, strict=True):
-        members, first = group.members, figures.record(int(group.members[0]))
-        better = metrics_of(benchmarks.case(first.case))[first.metric].better
+    for group, first, better, limit in compared:
+        members = group.members
         judged[members] = limit.limit is not None
         failed[members] = limit.missed(figures.median[members])
         failed[spiked] = False  # a spike is measured again before it counts
@@ -343,12 +341,7 @@ def measure_fleet(
         noise = too_noisy(limit.detectable, material(first), needed) if limit.limit else NOTHING
         fleet_figures.append(
             FleetFigure(
-                record=first,
-                kind=kind,
-                better=better,
-                fleet_limit=limit,
-                flagged=flagged,
-                members=group.compared,
+                *(first, kind, better, limit, flagged, group.compared),
                 noise=noise,
                 needed=needed,
                 apart=group.apart,
@@ -406,7 +399,7 @@ def _other_kind(figures: Aggregates, group: PeerGroup, kinds: Kinds, limit: Flee
     """Return why nodes of unknown hardware that miss `limit` may be another kind, or `NOTHING`."""
     first, values = figures.record(int(group.members[0])), figures.median[group.members]
     missed = limit.missed(values)
-    names = [figures.records.nodes[node] for node in figures.node[group.members].tolist()]
+    names = [*map(figures.node_of, group.members.tolist())]
     nodes = group.compared == LIKE_NODES and not kinds.are_known(first.node)
     if not (nodes and are_a_kind(names, missed, values)):
         return NOTHING
@@ -511,20 +504,12 @@ def digits_of(repeats: Repeats) -> Digits:
     constant = [values for values in alike if len(values) > 1]
     repeated = sum(len(values) > 1 for values in repeats.values())
     value, agreeing = None, 0
-    if alike:
-        ((commonest, count),) = Counter(values[0] for values in alike).most_common(1)
+    for commonest, count in Counter(values[0] for values in alike).most_common(1):
         if 2 * count > len(repeats):
             value, agreeing = commonest, count
     witness = any(value in values for values in constant)
     proven = witness and 2 * len(constant) > repeated
-    return Digits(
-        nodes=len(repeats),
-        value=value,
-        agreeing=agreeing,
-        repeated=repeated,
-        constant=len(constant),
-        proven=proven,
-    )
+    return Digits(len(repeats), value, agreeing, repeated, len(constant), proven)
 
 
 def judge_digits(

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from proofmark.cases.case import metrics_of
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import MEASURED, STORAGE_TARGET, TOGETHER
+from proofmark.common.grouping import gathered
 from proofmark.common.message import NOTHING, Message, Term, joined
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.common.text import by_number, percent
@@ -337,19 +338,17 @@ class Kinds:
 def like_targets(figures: Aggregates) -> Iterator[Numbers]:
     """Yield the numbers of the valid figures of each group of two or more like targets."""
     keys = [_without_target(each) for each in figures.records.measurands]
-    groups: dict[tuple[object, ...], list[int]] = {}
-    for figure in np.flatnonzero(figures.valid).tolist():
-        key = keys[figures.measurand[figure]]
-        if key is not None:
-            groups.setdefault((key, int(figures.node[figure])), []).append(figure)
+    groups = gathered(
+        ((key, int(figures.node[figure])), figure)
+        for figure in np.flatnonzero(figures.valid).tolist()
+        if (key := keys[figures.measurand[figure]]) is not None
+    )
     for members in groups.values():
         if len(members) > 1:
             yield np.array(members, dtype=np.int64)
 
 
 def _without_target(measurand: Measurand) -> Measurand | None:
-    if f'"{STORAGE_TARGET}"' not in measurand.parameters:
-        return None
     parameters = json.loads(measurand.parameters)
     if parameters.pop(STORAGE_TARGET, None) is None:
         return None
@@ -397,8 +396,8 @@ def populations_of(
     Args:
         level: probability that levels of nodes that are all alike are named.
     """
-    nodes, values = figures.records.nodes, figures.median[group.members]
-    names = [nodes[node] for node in figures.node[group.members].tolist()]
+    values = figures.median[group.members]
+    names = [*map(figures.node_of, group.members.tolist())]
     first = figures.record(int(group.members[0]))
     alone = len(hosts_of(names[0])) == 1
     upper = None

@@ -15,7 +15,7 @@ from proofmark.judge import next_steps as advice
 from proofmark.judge.next_steps import NextStep
 from proofmark.judge.results import Again
 from proofmark.records.columns import EMULATED
-from proofmark.report.page import Block, Cell, Column, Section, Table, titled
+from proofmark.report.page import Block, Cell, Section, Table, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import verdict_cell
 from proofmark.report.sections.issues import never_ran
@@ -87,16 +87,14 @@ def next_step_section(run_data: RunData) -> tuple[Section, ...]:
         (
             verdict_cell(step.word),
             Cell(step.problem, "strong", _figures(step.figures)),
-            Cell(step.nodes or "–"),
+            step.nodes or "–",
             Cell(step.action, "reason"),
             Cell(step.command or "–", "code commands" if step.command else ""),
         )
         for step in steps[:MOST_SHOWN]
     ]
-    columns = tuple(
-        Column(name) for name in (_("Verdict"), _("Problem"), _("Nodes"), _("Next step"))
-    )
-    built = titled(title, (*columns, Column(_("Commands"))), rows)
+    columns = (_("Verdict"), _("Problem"), _("Nodes"), _("Next step"), _("Commands"))
+    built = titled(title, columns, rows)
     more = len(steps) - MOST_SHOWN
     notes = []
     if more > 0:
