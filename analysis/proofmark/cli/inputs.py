@@ -201,9 +201,12 @@ def plan_of(
 
 
 def site_of_inventory(
-    options: Namespace, partition: str, overrides: Mapping[str, str | None] | None = None
+    options: Namespace,
+    partition: str,
+    overrides: Mapping[str, str | None] | None = None,
+    inventory: Inventory | None = None,
 ) -> Site:
-    """Return the site that ``-i`` and ``-l`` select, for a run on `partition`.
+    """Return the site that ``-l`` selects of `inventory`, else of ``-i``, for a run on `partition`.
 
     The file ``inputs/site.json`` in the folder of the run is not read: it has commands, and the run
     user can write it.
@@ -211,15 +214,7 @@ def site_of_inventory(
     Raises:
         BadInput: no site is named, or the inventory or the limit does not have the partition.
     """
-    return _site_in(inventory_of(options), options, partition, overrides)
-
-
-def _site_in(
-    inventory: Inventory,
-    options: Namespace,
-    partition: str,
-    overrides: Mapping[str, str | None] | None,
-) -> Site:
+    inventory = inventory or inventory_of(options)
     if options.limit:
         site = load_site(inventory, options.limit, overrides)
         if site.partition_name != partition:
@@ -249,10 +244,9 @@ def site_of_run(
         BadInput: there is no such site, the run remembers another one than that of this checkout,
             or the site does not have the partition or a node of the run.
     """
-    named = options.inventory
-    inventory = inventory_of(options) if named else Inventory.of(_site_in_checkout(run))
+    inventory = None if options.inventory else Inventory.of(_site_in_checkout(run))
     changes = {"reservation": reservation_of(run) or None, **(overrides or {})}
-    site = _site_in(inventory, options, run.plan.partition, changes)
+    site = site_of_inventory(options, run.plan.partition, changes, inventory)
     refuse_other_hosts(run, site)
     return site
 

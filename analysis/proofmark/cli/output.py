@@ -61,9 +61,8 @@ def print_table(
     if not shown:
         print_line(nothing)
         return
-    of_terminal = [get_terminal_size().columns] if sys.stdout.isatty() else []
-    limits = [*of_terminal, *([width] if width else [])]
-    print(table_text(headers, shown, min(limits, default=None)))
+    of_terminal = get_terminal_size().columns if sys.stdout.isatty() else None
+    print(table_text(headers, shown, min(filter(None, (of_terminal, width)), default=None)))
 
 
 def table_text(headers: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> str:

@@ -7,8 +7,9 @@ has no other result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -17,7 +18,6 @@ from pydantic import RootModel
 from proofmark.common.errors import (
     BadInput,
     InputError,
-    NodeFailure,
     note_failed_nodes,
     take_failed_nodes,
 )
@@ -94,7 +94,11 @@ def noting_faults(folder: Path, name: str) -> Iterator[None]:
     finally:
         failed = take_failed_nodes()
         note_failed_nodes(failed | earlier)
-        faults = [*_of_nodes(name, failed), *(_of_mistake(name, e) for e in mistakes)]
+        faults = [
+            _fault(name, folded(nodes), failure.code, failure.text)
+            for failure, nodes in nodes_by(failed).items()
+        ]
+        faults += (_of_mistake(name, each) for each in mistakes)
         try:
             _keep(folder, name, faults[:MAX_FAULTS_KEPT])
         except (BadInput, OSError) as error:
@@ -123,17 +127,10 @@ def read_stage_faults(run: Run) -> tuple[StageFault, ...]:
     return tuple(faults)
 
 
-def _of_nodes(name: str, failures: Mapping[str, NodeFailure]) -> Iterator[StageFault]:
-    for failure, nodes in nodes_by(failures).items():
-        yield _fault(name, folded(nodes), failure.code, failure.text)
-
-
 def _of_mistake(name: str, mistake: InputError) -> StageFault:
-    nodes, key = mistake.nodes, f" {mistake.key}:" if mistake.key else ""
-    text = f"{mistake.file}:{key} found {mistake.found}; accepted: {mistake.accepted}"
     if mistake.code:
-        text = f"{mistake.file}: {mistake.found}"
-    return _fault(name, nodes, mistake.code, text)
+        return _fault(name, mistake.nodes, mistake.code, f"{mistake.file}: {mistake.found}")
+    return _fault(name, mistake.nodes, "", f"{replace(mistake, nodes='', command='')}")
 
 
 def _fault(name: str, nodes: str, code: str, text: str) -> StageFault:
