@@ -73,7 +73,9 @@ WITHOUT_TARGET = ("loongarch64", "mips64", "s390x", "sw_64")
 
 def check(options: Namespace) -> int:
     """Check a site and its suites; with ``--nodes`` also its nodes, scheduler and BMCs."""
-    end = _window_end(options.window_ends)
+    end = moment(options.window_ends) if options.window_ends else None
+    if options.window_ends and end is None:
+        raise bad_input("--window-ends", "", repr(options.window_ends), MOMENT)
     inventory, benchmarks = inventory_of(options), kit_benchmarks()
     known: dict[str, Available | None] = {}
 
@@ -173,18 +175,6 @@ def _ask_nodes(checked: CheckedSite, options: Namespace, window_end: datetime | 
         findings += scratch_findings(site, plan)
         findings += checkout_findings(site, kit_folder())
     return print_findings(findings)
-
-
-def _window_end(text: str | None) -> datetime | None:
-    """Return the end of the maintenance window; None if none is given.
-
-    Raises:
-        BadInput: `text` is not a time with a zone.
-    """
-    end = moment(text) if text else None
-    if text and end is None:
-        raise bad_input("--window-ends", "", repr(text), MOMENT)
-    return end
 
 
 def print_findings(findings: Sequence[Finding]) -> int:

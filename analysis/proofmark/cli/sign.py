@@ -205,26 +205,14 @@ def _show(options: Namespace, site: Site) -> None:
     """Print the baselines of the partition of a run."""
     rows = []
     for name in known_baselines(site.inventory, site.partition_name):
-        rows += _rows(site, name)
+        known, _ = read_baseline(baseline_folder(site.inventory, site.partition_name, name))
+        origin = " ".join(filter(None, (known.origin, known.label)))
+        for each in known.runs:
+            by = (f"{each.accepted:%Y-%m-%d}", each.signer, each.verdict)
+            rows.append((name, each.run, *by, origin, each.reason))
     headers = ("baseline", "run", "accepted", "signer", "verdict", "origin", "reason")
     nothing = f"partition {site.partition_name} of {site.name} has no baseline"
     print_table(headers, rows, nothing)
-
-
-def _rows(site: Site, name: str) -> list[tuple[str, ...]]:
-    known, _ = read_baseline(baseline_folder(site.inventory, site.partition_name, name))
-    return [
-        (
-            name,
-            each.run,
-            f"{each.accepted:%Y-%m-%d}",
-            each.signer,
-            each.verdict,
-            " ".join(filter(None, (known.origin, known.label))),
-            each.reason,
-        )
-        for each in known.runs
-    ]
 
 
 def _export(options: Namespace, site: Site) -> None:

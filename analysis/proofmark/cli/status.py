@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from proofmark.cli.command import with_link
@@ -34,8 +33,16 @@ MOST_LINES = 5
 
 
 def status(options: Namespace) -> int:
-    """Print the progress of a run; with ``--watch``, each change until the run ends."""
-    run = open_run(_folder(options))
+    """Print the progress of a run; with ``--watch``, each change until the run ends.
+
+    Raises:
+        BadInput: the site of ``--newest-of`` has no run, or as `open_run`.
+    """
+    folder = options.folder
+    if options.newest_of:
+        site = choose_inventory(options.newest_of, kit_folder).folder.name
+        folder = with_link(newest_run(folder, site))
+    run = open_run(folder)
     if options.plan:
         print_json({**plan_summary(run.plan), "folder": f"{run.folder}"})
         return 0
@@ -53,19 +60,6 @@ def status(options: Namespace) -> int:
     for line in _lines(run, current, time.time()):
         print_line(line)
     return 0
-
-
-def _folder(options: Namespace) -> Path:
-    """Return the folder of the run.
-
-    Raises:
-        BadInput: the site of ``--newest-of`` has no run.
-    """
-    if not options.newest_of:
-        folder: Path = options.folder
-        return folder
-    site = choose_inventory(options.newest_of, kit_folder).folder.name
-    return with_link(newest_run(options.folder, site))
 
 
 def _watch(run: Run) -> int:

@@ -123,8 +123,8 @@ class SealedEvidence:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the newest archive, which has those of all others in it."""
-        return self.digests[-1]
+        """The SHA-256 of the newest archive, which has those of all others in it; or empty."""
+        return self.digests[-1] if self.digests else ""
 
     @property
     def changes(self) -> dict[str, Change]:
@@ -146,10 +146,10 @@ class SealedEvidence:
             BadInput: it is not the next one of this run.
         """
         path, number = self.next_archive, len(self.heads) + 1
-        before = self.digest if self.heads else ""
-        if (head.number, head.before) != (number, before):
+        if (head.number, head.before) != (number, self.digest):
             found = f"number {head.number} after {head.before or 'nothing'}"
-            raise bad_input(path, "before", found, f"number {number} after {before or 'nothing'}")
+            accepted = f"number {number} after {self.digest or 'nothing'}"
+            raise bad_input(path, "before", found, accepted)
         if self.heads and head.run != self.newest.run:
             accepted = f"{self.newest.run}, as the archives before it: the name of the folder"
             raise bad_input(path, "run", head.run, accepted)
@@ -247,8 +247,9 @@ def read_evidence(folder: Path, *, again: bool = True) -> SealedEvidence | None:
         BadInput: an archive is missing or damaged, or is not the one that was sealed; or another
             user can change one.
     """
-    known, checked = SealedEvidence(folder), {} if again else _checked(folder)
-    for digest in sealed_digests(folder):
+    known, digests = SealedEvidence(folder), sealed_digests(folder)  # it refuses before any read
+    checked = {} if again else _checked(folder)
+    for digest in digests:
         known = _with_next(known, digest, checked)
     return known if known.heads else None
 
@@ -399,7 +400,7 @@ def _write(file: BinaryIO, known: SealedEvidence, run_by: str) -> SealedEvidence
         **vars(archive.facts),
         run=folder.name,
         number=len(known.digests) + 1,
-        before=known.digest if known.heads else "",
+        before=known.digest,
         sealed=datetime.now(UTC).replace(microsecond=0),
         sealed_by=this_user().name,
         run_by=run_by,

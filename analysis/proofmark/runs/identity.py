@@ -41,17 +41,13 @@ class Kit(StrictModel):
 
 @cache
 def this_kit() -> Kit:
-    """Return the state of this kit."""
-    return Kit(version=__version__, commit=_commit())
-
-
-def _commit() -> str:
-    """Return the commit of the checkout of the kit; empty if it is no checkout, or without git."""
+    """Return the state of this kit; its commit is empty if it is no checkout, or without git."""
     try:
         done = run_git(kit_folder(), "rev-parse", "HEAD")
+        commit = done.stdout.strip() if not done.returncode else ""
     except (BadInput, OSError):
-        return ""
-    return done.stdout.strip() if not done.returncode else ""
+        commit = ""
+    return Kit(version=__version__, commit=commit)
 
 
 FORMAT = 5
