@@ -54,7 +54,7 @@ def summary(run_data: RunData) -> Summary:
         VerdictCount(word, grouped(verdict.counts[word]), translated(MEANINGS[word]))
         for word in WORDS
     )
-    plan, coverage = run_data.run.plan, run_data.verdict.coverage
+    plan, coverage = run_data.run.plan, verdict.coverage
     suite = run_data.benchmarks.suites.get(plan.suite)
     twice = count(coverage.duplicate, "figure") if coverage.duplicate else _("no figure")
     skipped = len(coverage.not_needed)
@@ -85,17 +85,17 @@ def summary(run_data: RunData) -> Summary:
                         more=not_needed,
                     ),
                 ),
-                *_degraded(run_data.verdict),
-                *_bad(run_data.verdict),
+                *_degraded(verdict),
+                *_bad(verdict),
                 *(
                     (_("Slow storage target"), localized(target.message))
-                    for target in run_data.verdict.storage.targets[:MOST_NAMED]
+                    for target in verdict.storage.targets[:MOST_NAMED]
                 ),
                 *chain.from_iterable(each.summary() for each in run_data.additions),
                 (_("Measured"), when(run_data)),
                 (
                     _("Origin"),
-                    localized(Message(f"origin-{origin_of(run_data.run.plan, run_data.site)}")),
+                    localized(Message(f"origin-{origin_of(plan, run_data.site)}")),
                 ),
                 (_("Run"), run_data.run.id),
                 (

@@ -150,7 +150,7 @@ def _checked(each: CheckOutcome) -> Cells:
         Cell(item.number, "strong", details=item_details(item)),
         translated(item.phase),
         check_text(item),
-        Cell(_("{met} of {total} nodes meet it").format(met=met, total=total)),
+        _("{met} of {total} nodes meet it").format(met=met, total=total),
         Cell(translated(each.outcome), f"word {each.outcome}", details=tuple(lines[:MOST_REASONS])),
         Cell(item.metric, "code"),
     )
@@ -240,13 +240,13 @@ def repeats_text(result: Result) -> str:
 
 def judged_section(run_data: RunData) -> Section:
     """Return the section of the figures that a reference applies to."""
-    comparison = run_data.verdict.baseline
+    verdict, comparison = run_data.verdict, run_data.verdict.baseline
     left_out = comparison.judgements - comparison.failures if comparison else 0
-    listed = run_data.verdict.judgements() - left_out
+    listed = verdict.judgements() - left_out
     if not listed:
         none = _("No reference applies to a figure of this run: all figures are UNJUDGED.")
         only = _("Only accepted runs judge this run. No figure is worse.")
-        text = only if run_data.verdict.judgements() else none
+        text = only if left_out else none
         blocks = (Block(paragraphs=(text,)), *limit_blocks(run_data))
         return Section("judged", _("Judged figures"), blocks)
     explanation = _(
@@ -255,8 +255,7 @@ def judged_section(run_data: RunData) -> Section:
         "figure, each reference has a row, and the worst outcome is the verdict of the figure."
     )
     accepted = _("Figures that are not worse than accepted are in the comparison with these runs.")
-    paragraphs = (explanation, accepted) if run_data.verdict.baseline else (explanation,)
-    verdict = run_data.verdict
+    paragraphs = (explanation, accepted) if comparison else (explanation,)
     rows: Iterator[Cells] = (
         (
             verdict_cell(judgement.outcome),

@@ -166,7 +166,7 @@ def exceptions(run_data: RunData) -> Iterator[Row]:
         missing = folded(verdict.degraded.missing)
         label = localized(verdict.degraded.label)
         yield DEGRADED, label, _("without {nodes}").format(nodes=missing)
-    coverage = run_data.verdict.coverage
+    coverage = verdict.coverage
     modes = sorted({each.mode for each in coverage.not_run})
     if modes:
         text = _("Steps of modes that were not entered ({modes}): {count}")
@@ -177,7 +177,7 @@ def exceptions(run_data: RunData) -> Iterator[Row]:
         first = localized(coverage.stopped[0])
         yield NOT_RUN, text.format(count=len(coverage.stopped), first=first), ""
     partition = run_data.site.partition
-    of_kind = run_data.verdict.of_kind
+    of_kind = verdict.of_kind
     if of_kind and of_kind.note:
         yield NOTE, localized(of_kind.note), ""
     if partition.origin == EMULATED:
