@@ -35,6 +35,8 @@ class SuitesFile(StrictModel):
     suites: dict[Slug, Suite]
 
 
+Cases = Mapping[str, Case]
+"""All cases, by their names."""
 _FILE = re.compile(r"[a-z0-9][a-z0-9-]*\.yml")
 
 
@@ -110,7 +112,7 @@ def with_line(mistake: InputError) -> InputError:
 
 
 def _cross_checks(
-    path: Path, case: Case, cases: Mapping[str, Case], suites: Mapping[str, Suite]
+    path: Path, case: Case, cases: Cases, suites: Mapping[str, Suite]
 ) -> Iterator[InputError]:
     """Yield the mistakes that a check of one file alone cannot find: unknown names."""
     wrong = list(_flaws(path, "", case.model_dump(exclude={"read"}, exclude_unset=True)))
@@ -172,9 +174,7 @@ def _flaws(path: Path, key: str, value: Any) -> Iterator[InputError]:
         yield from (InputError(f"{path}", key, *each) for each in flaws(value))
 
 
-def _load_mistakes(
-    path: Path, key: str, load: Load | None, cases: Mapping[str, Case]
-) -> Iterator[InputError]:
+def _load_mistakes(path: Path, key: str, load: Load | None, cases: Cases) -> Iterator[InputError]:
     """Yield the unknown names in the load of a use."""
     if load is None:
         return
@@ -186,9 +186,7 @@ def _load_mistakes(
             yield from _unknown(path, f"{key}.sweep.{axis}", axis, names, problem)
 
 
-def _suite_mistakes(
-    path: Path, key: str, suite: Suite, cases: Mapping[str, Case]
-) -> Iterator[InputError]:
+def _suite_mistakes(path: Path, key: str, suite: Suite, cases: Cases) -> Iterator[InputError]:
     """Yield the names in the alternatives and the required metrics of a suite that it lacks."""
     name = key.removeprefix("suites.")
     members = [case for case in cases if name in cases[case].suites]
@@ -219,7 +217,7 @@ def _bound_mistakes(
 
 
 def reference_mistakes(
-    file: Path, key: str, reference: Reference, case: str, cases: Mapping[str, Case]
+    file: Path, key: str, reference: Reference, case: str, cases: Cases
 ) -> Iterator[InputError]:
     """Yield the unknown names in a reference of `case`; with them it would judge no result."""
     sides = [(key, case, reference.metric, reference.where)]
@@ -244,7 +242,7 @@ def reference_mistakes(
 
 
 def _unit_mistakes(
-    file: Path, key: str, reference: Reference, case: str, cases: Mapping[str, Case]
+    file: Path, key: str, reference: Reference, case: str, cases: Cases
 ) -> Iterator[InputError]:
     """Yield a mistake if the unit of a reference does not convert to that of its metric."""
 
@@ -266,7 +264,7 @@ def _unit_mistakes(
 
 
 def _side_mistakes(
-    file: Path, key: str, reference: Reference, case: str, cases: Mapping[str, Case]
+    file: Path, key: str, reference: Reference, case: str, cases: Cases
 ) -> Iterator[InputError]:
     """Yield a mistake if every bad figure would pass: the only bound is on the good side."""
     metric = metrics_of(cases[case]).get(reference.metric) if case in cases else None
@@ -291,7 +289,7 @@ def _unknown(
     yield InputError(str(file), key, found, ", ".join(names))
 
 
-def _resolve_reader(case: Case, cases: Mapping[str, Case]) -> Case:
+def _resolve_reader(case: Case, cases: Cases) -> Case:
     if isinstance(case.read, SameAs):
         return case.model_copy(update={"read": cases[case.read.same_as].read})
     return case

@@ -14,6 +14,10 @@ IDLE_S = 30.0
 """A command that works prints a line at least once in this time, in seconds."""
 
 
+Say = Callable[[str], None]
+"""Takes one line for a person."""
+
+
 def say(line: str) -> None:
     """Print `line` as one line and flush it. A stderr that takes nothing ends no command.
 
@@ -24,7 +28,7 @@ def say(line: str) -> None:
 
 
 @contextmanager
-def while_working(what: str, tell: Callable[[str], None] = say) -> Iterator[None]:
+def while_working(what: str, tell: Say = say) -> Iterator[None]:
     """Print `what` at once, and with the time so far after each `IDLE_S`, until the block ends.
 
     It is for work that prints nothing by itself: a child process whose output is read at its end.

@@ -15,6 +15,7 @@ from proofmark.common.errors import Stopped, bad_input
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, nodes_by
 from proofmark.common.processes import on_stop_signal
+from proofmark.common.progress_lines import Say
 from proofmark.common.text import duration
 from proofmark.jobs.job_request import Arrivals, BatchQueue, JobSupply, batch_of
 from proofmark.jobs.scripts import Manner
@@ -45,7 +46,7 @@ class ReadySteps:
         run: the run with the decisions so far.
     """
 
-    def __init__(self, run: Run, group: Group, say: Callable[[str], None]) -> None:
+    def __init__(self, run: Run, group: Group, say: Say) -> None:
         self.run, self._group, self._say = run, group, say
         steps = list(group.steps())
         self._left = {step.id for step in steps if needs_execution(run.files, step)}
@@ -109,7 +110,7 @@ ANY_NODE = Arrivals()
 def execute(
     run: Run,
     scheduler_name: str,
-    say: Callable[[str], None],
+    say: Say,
     *,
     manner: Manner = Manner.UNFINISHED,
     arrivals: Arrivals = ANY_NODE,
@@ -155,7 +156,7 @@ def _execute_group(
     batch: BatchQueue,
     manner: Manner,
     arrivals: Arrivals | None,
-    say: Callable[[str], None],
+    say: Say,
 ) -> str:
     """Run the unfinished jobs of one mode; return as `execute` does."""
     run = ready.run
@@ -186,7 +187,7 @@ def _possible(
     mode: str,
     scheduler_name: str,
     excluded: dict[str, str],
-    say: Callable[[str], None],
+    say: Say,
 ) -> list[Job]:
     """Return the parts of `jobs` whose nodes are proven to be in `mode`.
 
@@ -279,7 +280,7 @@ class NodeLooks:
 class ProgressReporter:
     """Reports the progress of a run when it changed, at least every 30 seconds."""
 
-    def __init__(self, ready: ReadySteps, jobs: JobMonitor, say: Callable[[str], None]) -> None:
+    def __init__(self, ready: ReadySteps, jobs: JobMonitor, say: Say) -> None:
         self._ready, self._jobs, self._say = ready, jobs, say
         self._current: Progress | None = None
         self._said: Progress | None = None
@@ -369,9 +370,7 @@ def pick(run: Run, wanted: Sequence[str]) -> list[RepeatedStep]:
     return executions
 
 
-def rerun(
-    run: Run, executions: Sequence[RepeatedStep], say: Callable[[str], None], reason: str = ""
-) -> None:
+def rerun(run: Run, executions: Sequence[RepeatedStep], say: Say, reason: str = "") -> None:
     """Run each of `executions` again, in order, through the scheduler and on the planned nodes.
 
     Consecutive executions on the same nodes of one job are one job. It is a further attempt of the
@@ -436,9 +435,7 @@ def _jobs(
         yield group, job.model_copy(update={"nodes": nodes, "steps": steps}), together
 
 
-def _report(
-    run: Run, each: RepeatedStep, earlier: int, folder: JobFolder, say: Callable[[str], None]
-) -> None:
+def _report(run: Run, each: RepeatedStep, earlier: int, folder: JobFolder, say: Say) -> None:
     """Report how an execution ended; `earlier` is the number of executions before it.
 
     Raises:

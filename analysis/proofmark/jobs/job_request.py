@@ -19,7 +19,7 @@ from proofmark.jobs.launcher import LAUNCHERS, launchers_of_ranks
 from proofmark.machine.scheduler import (
     IDLE,
     SCHEDULERS,
-    NodeState,
+    NodeStates,
     NodeUse,
     Request,
     is_closed,
@@ -199,7 +199,7 @@ class JobSupply:
     excluded_nodes: Mapping[str, str] = field(default_factory=dict)
     arrivals: Arrivals | None = None
 
-    def held(self, jobs: Iterable[Job], nodes: Mapping[str, NodeState]) -> dict[str, str]:
+    def held(self, jobs: Iterable[Job], nodes: NodeStates) -> dict[str, str]:
         """Return the jobs that are not submitted now, each with the nodes that it waits for.
 
         Args:
@@ -241,7 +241,7 @@ def divided(run: Run, job: Job, submission: JobSubmission) -> tuple[Job, Job | N
     )
 
 
-def without_down_nodes(job: Job, nodes: Mapping[str, NodeState]) -> tuple[Job, str]:
+def without_down_nodes(job: Job, nodes: NodeStates) -> tuple[Job, str]:
     """Return `job` without its nodes that are down, and these with the reasons as text.
 
     The text is empty if the job keeps all nodes: none is down, all are, or a step needs several. A
@@ -257,7 +257,7 @@ def without_down_nodes(job: Job, nodes: Mapping[str, NodeState]) -> tuple[Job, s
     return job.model_copy(update={"nodes": available}), why
 
 
-def order(job: Job, nodes: Mapping[str, NodeState]) -> int:
+def order(job: Job, nodes: NodeStates) -> int:
     """Return the sort key of a pending job: 2 if a node is closed, 1 if one is busy, else 0."""
     states = [nodes.get(node, IDLE) for node in job.nodes]
     busy = any(state.use is NodeUse.BUSY for state in states)

@@ -24,6 +24,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.common.files import write_atomic
 from proofmark.common.plugins import Plugins
+from proofmark.common.progress_lines import Say
 from proofmark.jobs.job_request import BatchQueue, job_names, request, request_of
 from proofmark.jobs.step_script import (
     FOLDER,
@@ -327,7 +328,7 @@ class Execution:
 
     run: Run
     scheduler: str
-    say: Callable[[str], None]
+    say: Say
     prepare: Callable[[Run], object]
     manner: Manner = Manner.UNFINISHED
 

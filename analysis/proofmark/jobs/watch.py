@@ -6,13 +6,14 @@ An answer of the scheduler that cannot be read counts as no answer.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.progress_lines import Say
 from proofmark.common.rights import User, run_user, starting_as
 from proofmark.jobs.active_job import (
     OWN_ENDS,
@@ -30,8 +31,10 @@ from proofmark.jobs.scripts import Manner, write_job
 from proofmark.machine.scheduler import (
     IDLE,
     NO_SUCH_JOB,
+    JobStatuses,
     NoCommand,
     NodeState,
+    NodeStates,
     Request,
     Scheduler,
     SchedulerError,
@@ -107,7 +110,7 @@ class AskedScheduler:
                 raise  # nothing was read: a job could not be started
             raise SchedulerUnavailable(f"{type(error).__name__}: {error}") from error
 
-    def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
+    def states(self, ids: Sequence[str]) -> JobStatuses:
         """Return the states of the jobs that it lists; no job is asked for if `ids` are empty."""
         return self._ask(self.chosen.states, ids) if ids else {}
 
@@ -123,7 +126,7 @@ class AskedScheduler:
         """End the jobs."""
         self._ask(self.chosen.cancel, ids)
 
-    def node_states(self, nodes: Sequence[str]) -> Mapping[str, NodeState]:
+    def node_states(self, nodes: Sequence[str]) -> NodeStates:
         """Return the known states of `nodes`; none if it does not answer.
 
         A reserved node is idle for the jobs of a reservation: no other function decides that.
@@ -185,7 +188,7 @@ class JobMonitor:
         run: Run,
         supply: JobSupply,
         batch: BatchQueue,
-        say: Callable[[str], None],
+        say: Say,
         *,
         manner: Manner = Manner.UNFINISHED,
     ) -> None:
@@ -278,7 +281,7 @@ class JobMonitor:
         rests = self._supply.rests(len(self._pending) - len(self.held), quiet)
         return bool(self._active or (self._pending and not self._failed and not rests))
 
-    def node_states(self, nodes: Sequence[str]) -> Mapping[str, NodeState]:
+    def node_states(self, nodes: Sequence[str]) -> NodeStates:
         """Return the known states of `nodes`; none without a queue, or if it does not answer."""
         return {} if self._scheduler.ends_with_process else self._scheduler.node_states(nodes)
 
@@ -361,7 +364,7 @@ class JobMonitor:
             return True
         return not any(set(job.nodes) & set(active.job.nodes) for active in self._active)
 
-    def _submit_one(self, job: Job, nodes: Mapping[str, NodeState]) -> None:
+    def _submit_one(self, job: Job, nodes: NodeStates) -> None:
         folder, excluded_nodes = JobFolder(self._run, job), self._supply.excluded_nodes
         excluded = [excluded_nodes[job.id]] if job.id in excluded_nodes else []
         # The job does not wait for a node that is down; the coverage lists the node as missing.
@@ -437,9 +440,7 @@ class JobMonitor:
         for active in list(self._active):
             self._give_up_if_overdue(active)
 
-    def _evaluate_all(
-        self, submitted: Sequence[ActiveJob], listed: Mapping[str, JobStatus]
-    ) -> None:
+    def _evaluate_all(self, submitted: Sequence[ActiveJob], listed: JobStatuses) -> None:
         """Evaluate the states of jobs; those that wait, with the states of their nodes."""
         found = [
             listed.get(each.submission.id) or self._scheduler.by_id(each.submission.id)

@@ -44,7 +44,7 @@ from proofmark.common.processes import (
 from proofmark.common.progress_lines import say
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import load
-from proofmark.machine.outcome import NodeError, Outcome, fan_out
+from proofmark.machine.outcome import NodeError, NodeErrors, Outcome, fan_out
 from proofmark.machine.scheduler import present
 from proofmark.runs.progress import due_nodes
 from proofmark.runs.run import Run
@@ -388,7 +388,7 @@ def script_text(name: str) -> str:
 
 def run_on_nodes(
     site: Site, names: Sequence[str], *scripts: Script
-) -> tuple[dict[str, str], dict[str, NodeError]]:
+) -> tuple[dict[str, str], NodeErrors]:
     """Run `scripts` in order on each of `names`; return the outputs, and the nodes that failed.
 
     Each script runs in a subshell with stdin from /dev/null, so that no command in it can consume
@@ -407,7 +407,7 @@ def run_on_nodes(
 
 def run_text(
     site: Site, names: Sequence[str], text: str, *, timeout_s: float | None = None
-) -> tuple[dict[str, NodeProcess], dict[str, NodeError]]:
+) -> tuple[dict[str, NodeProcess], NodeErrors]:
     """Run the POSIX sh script `text` on each of `names`; return its processes and failures by node.
 
     A process with another exit code than 0 is a failure. The time limit of each process is
@@ -417,7 +417,7 @@ def run_text(
         Stopped: SIGINT or SIGTERM came; all processes have been killed.
     """
     commands: dict[str, NodeCommand] = {}
-    failed: dict[str, NodeError] = {}
+    failed: NodeErrors = {}
     for node in names:
         try:
             commands[node] = node_command(site, node)

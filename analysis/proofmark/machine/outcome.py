@@ -95,6 +95,8 @@ class NodeError(OutsideError):
         super().__init__(f"{outcome}: {line}")
 
 
+NodeErrors = dict[str, NodeError]
+"""Why an operation failed, by node."""
 ONE_BY_ONE_S = 600.0
 """The time limit for calls of the scheduler for one node each, after it refused all together."""
 
@@ -106,9 +108,7 @@ Host = TypeVar("Host")
 Result = TypeVar("Result")
 
 
-def call_for_nodes(
-    call: Callable[[Sequence[str]], object], nodes: Sequence[str]
-) -> dict[str, NodeError]:
+def call_for_nodes(call: Callable[[Sequence[str]], object], nodes: Sequence[str]) -> NodeErrors:
     """Call the scheduler for all nodes; return the nodes for which it failed.
 
     A node that the scheduler does not have makes its command fail for all. Therefore a refused
@@ -125,7 +125,7 @@ def call_for_nodes(
         failure = node_error(error, folded(nodes), begin)
     if len(nodes) == 1 or failure.outcome is not Outcome.UNEXPECTED:
         return dict.fromkeys(nodes, failure)
-    failed: dict[str, NodeError] = {}
+    failed: NodeErrors = {}
     for node in nodes:
         in_time = monotonic() < begin + ONE_BY_ONE_S
         failed |= call_for_nodes(call, [node]) if in_time else {node: failure}

@@ -17,7 +17,7 @@ from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.nodesets import folded
 from proofmark.common.plugins import Plugins
 from proofmark.common.progress_lines import say
-from proofmark.machine.outcome import NodeError, Outcome, call_for_nodes
+from proofmark.machine.outcome import NodeError, NodeErrors, Outcome, call_for_nodes
 from proofmark.plan.kinds import kind_of
 from proofmark.runs.job_folder import JobStatus, State
 from proofmark.runs.run import Run
@@ -161,6 +161,14 @@ class NodeState(str):
 IDLE, BUSY, DOWN = (NodeState(use) for use in (NodeUse.IDLE, NodeUse.BUSY, NodeUse.DOWN))
 
 
+NodeStates = Mapping[str, NodeState]
+"""The states of nodes, by their names."""
+JobStatuses = Mapping[str, JobStatus]
+"""The states of jobs, by their ids."""
+Queues = dict[str, QueueLimits]
+"""The limits of queues, by their names."""
+
+
 class Scheduler(ABC):
     """Base class of schedulers.
 
@@ -235,7 +243,7 @@ class Scheduler(ABC):
         """
         return False
 
-    def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
+    def queue_limits(self, ask: Ask) -> Queues:
         """Return the limits of the queues, by name; empty if the scheduler has no command for it.
 
         Raises:
@@ -248,7 +256,7 @@ class Scheduler(ABC):
         """Return the id of the job `name` that has not ended; empty if there is none."""
 
     @abstractmethod
-    def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
+    def states(self, ids: Sequence[str]) -> JobStatuses:
         """Return the state of each job, by one call; jobs that it does not list are omitted."""
 
     @abstractmethod
@@ -284,7 +292,7 @@ class Scheduler(ABC):
         return ""
 
     @abstractmethod
-    def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
+    def nodes(self, names: Sequence[str]) -> NodeStates:
         """Return the state of each node with a known one."""
 
 
@@ -304,9 +312,7 @@ def is_closed(state: NodeState, reservation: str = "") -> bool:
     return is_down(state) or (not reservation and state.use is NodeUse.RESERVED)
 
 
-def waits_for(
-    status: JobStatus, nodes: Sequence[str], states: Mapping[str, NodeState]
-) -> JobStatus:
+def waits_for(status: JobStatus, nodes: Sequence[str], states: NodeStates) -> JobStatus:
     """Return `status`, or UNAVAILABLE if the job waits for a node that is down or drained.
 
     The words for which a job waits do not decide: a scheduler has the same for a node that is busy.
@@ -351,6 +357,10 @@ class NodeStatus:
         return self.out and self.reason not in own
 
 
+NodeStatuses = dict[str, NodeStatus]
+"""The status of nodes, by their names."""
+
+
 class DrainingScheduler(Scheduler):
     """Base class of schedulers whose nodes can be drained and resumed.
 
@@ -359,7 +369,7 @@ class DrainingScheduler(Scheduler):
     """
 
     @abstractmethod
-    def node_status(self, nodes: Sequence[str]) -> dict[str, NodeStatus]:
+    def node_status(self, nodes: Sequence[str]) -> NodeStatuses:
         """Return the status of each node; a node that the scheduler does not list is out."""
 
     @staticmethod
@@ -473,9 +483,7 @@ def present(run: Run, site: Site, nodes: Sequence[str], begun: Collection[str] =
     return [node for node in chosen if node not in waiting]
 
 
-def kept_for_others(
-    scheduler: DrainingScheduler, nodes: Sequence[str], own: str
-) -> dict[str, NodeError]:
+def kept_for_others(scheduler: DrainingScheduler, nodes: Sequence[str], own: str) -> NodeErrors:
     """Return the nodes in an active reservation of others, or all nodes if that is unknown.
 
     Each command decides by this function who has reserved a node. A node that is HELD is in such a
@@ -498,7 +506,7 @@ def kept_for_others(
     }
 
 
-def without_reservation(statuses: Mapping[str, NodeStatus]) -> dict[str, NodeStatus]:
+def without_reservation(statuses: Mapping[str, NodeStatus]) -> NodeStatuses:
     """Return the statuses for a user whose jobs start in the reservations of the nodes."""
     return {
         node: replace(status, out=False, states=(), reserved=False) if status.reserved else status

@@ -26,7 +26,7 @@ from proofmark.machine.node_commands import (
     refuse_failures,
     run_on_nodes,
 )
-from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.outcome import NodeError, NodeErrors, Outcome
 from proofmark.machine.scheduler import DrainingScheduler, kept_for_others, present, scheduler
 from proofmark.machine.scratch_checks import (
     ScratchFacts,
@@ -176,7 +176,7 @@ class ScratchTarget:
         accepted = "a node that mounts it and answers"
         check_failure_budget(self.site, self.demand.path, len(self.names), failed, accepted)
 
-    def kept_for_others(self) -> dict[str, NodeError]:
+    def kept_for_others(self) -> NodeErrors:
         """Return the nodes on which nothing is mounted now, because others have reserved them.
 
         A mount stops no job. So it is made if the scheduler does not tell its reservations.
@@ -269,9 +269,7 @@ def verify(nodes: ScratchTarget) -> list[str]:
     return changed
 
 
-def _verify_one(
-    nodes: ScratchTarget, failed: dict[str, NodeError], reports: list[str]
-) -> list[str]:
+def _verify_one(nodes: ScratchTarget, failed: NodeErrors, reports: list[str]) -> list[str]:
     """Verify one directory on its nodes without those of `failed`; return where it changed.
 
     If it is ready on the first node, each node is started once: it looks, reads the file of the
@@ -355,7 +353,7 @@ def unmount(state: Path, site: Site) -> list[str]:
 
 def _report(
     nodes: ScratchTarget, names: Sequence[str], verb: str, *words: str
-) -> tuple[dict[str, str], dict[str, NodeError]]:
+) -> tuple[dict[str, str], NodeErrors]:
     """Mount the file system on `names` or only look, then report on the directory."""
     first = [mount_script(nodes.demand, verb)] if nodes.demand.mount else []
     user = nodes.site.partition.run_user or nodes.use.user

@@ -101,9 +101,11 @@ _PLACES = {
 """The place of the fact that an extra variable replaces, below ``partition``."""
 
 
-def overridden(
-    raw: Any, overrides: Mapping[str, str | None]
-) -> tuple[Any, dict[str, tuple[str, str]]]:
+Overrides = Mapping[str, str | None]
+"""The values of extra variables, by name; None leaves that of the inventory."""
+
+
+def overridden(raw: Any, overrides: Overrides) -> tuple[Any, dict[str, tuple[str, str]]]:
     """Return the facts `raw` with the values of extra variables (see `load_site`), and the changes.
 
     A change is what the inventory has, and what the variable has.
@@ -299,9 +301,7 @@ def choose_inventory(given: Sequence[str], kit: Callable[[], Path]) -> Inventory
     return Inventory.of(path)
 
 
-def load_site(
-    inventory: Path | Inventory, limit: str, overrides: Mapping[str, str | None] | None = None
-) -> Site:
+def load_site(inventory: Path | Inventory, limit: str, overrides: Overrides | None = None) -> Site:
     """Return the site with the hosts and the partition that `limit` selects.
 
     Args:
@@ -324,7 +324,7 @@ def load_site(
 
 
 def load_sites(
-    inventory: Path | Inventory, limit: str, overrides: Mapping[str, str | None] | None = None
+    inventory: Path | Inventory, limit: str, overrides: Overrides | None = None
 ) -> list[Site]:
     """Return one site for each partition that `limit` selects, in the inventory's order.
 
@@ -350,7 +350,7 @@ def _unknown_toolchain(file: Path, toolchain: object) -> InputError | None:
 def read_sites(
     inventory: Path | Inventory,
     limit: str,
-    overrides: Mapping[str, str | None] | None = None,
+    overrides: Overrides | None = None,
     broken: list[Site] | None = None,
 ) -> tuple[list[Site], list[InputError]]:
     """Return the sites whose facts are right, and the mistakes of the others.

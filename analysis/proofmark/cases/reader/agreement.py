@@ -11,7 +11,7 @@ from itertools import pairwise, product
 from statistics import fmean
 
 from proofmark.cases.reader.builder import ReadingBuilder
-from proofmark.cases.reader.values import Parameter
+from proofmark.cases.vocabulary import Parameters, ParameterValues
 from proofmark.common.expressions import Arithmetic, arithmetic
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.text import measure
@@ -54,7 +54,7 @@ class Agreement:
 def check(
     rules: Sequence[Agreement],
     builders: Iterable[ReadingBuilder],
-    facts: Mapping[str, Parameter],
+    facts: ParameterValues,
 ) -> None:
     """Add a problem to the readings of each row whose numbers contradict each other.
 
@@ -77,7 +77,7 @@ def check(
         values = {each.metric: each.value for each in row if each.value is not None}
         problems: dict[Message, None] = {}
         for each in row:
-            names: dict[str, Parameter] = {**facts, **each.parameters, **values, **each.aside}
+            names: Parameters = {**facts, **each.parameters, **values, **each.aside}
             for rule in rules:
                 if rule.metric in names and (
                     rule.metric == each.metric or rule.metric not in values
@@ -160,9 +160,7 @@ def _rows(builders: Iterable[ReadingBuilder]) -> Iterator[list[ReadingBuilder]]:
         yield row
 
 
-def _contradiction(
-    rule: Agreement, benchmark: str | None, names: Mapping[str, Parameter]
-) -> Message:
+def _contradiction(rule: Agreement, benchmark: str | None, names: ParameterValues) -> Message:
     """Return how a number contradicts the others of its row, or `NOTHING`."""
     printed = names.get(rule.metric)
     if not isinstance(printed, (int, float)) or math.isnan(printed) or rule.unless in names:
@@ -190,9 +188,7 @@ def _near(printed: float, rule: Agreement, low: float, high: float) -> bool:
     return (enough or bool(rule.at_most)) and (little or bool(rule.at_least))
 
 
-def _halves(
-    rule: Agreement, expression: Arithmetic, names: Mapping[str, Parameter]
-) -> dict[str, float]:
+def _halves(rule: Agreement, expression: Arithmetic, names: ParameterValues) -> dict[str, float]:
     """Return the rounding error of each rounded number: half of its last printed digit."""
     halves = {
         name: rule.rounded.get(name, getattr(names.get(name), "half", 0.0))
@@ -202,7 +198,7 @@ def _halves(
 
 
 def _computed(
-    expression: Arithmetic, names: Mapping[str, Parameter], halves: Mapping[str, float]
+    expression: Arithmetic, names: ParameterValues, halves: Mapping[str, float]
 ) -> tuple[float, float] | None:
     """Return the least and the greatest value within `halves`; None if it cannot be computed."""
     try:

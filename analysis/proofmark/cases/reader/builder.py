@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from proofmark.cases.reader.values import Parameter, parameter, rounds_to, scaled
+from proofmark.cases.reader.values import parameter, rounds_to, scaled
+from proofmark.cases.vocabulary import Parameters, ParameterValues
 from proofmark.common.message import NOTHING, Message
 
 
@@ -18,11 +19,11 @@ class ReadingBuilder:
 
     metric: str
     value: float | None
-    parameters: Mapping[str, Parameter]
+    parameters: ParameterValues
     problems: list[Message] = field(default_factory=list)
     benchmark: str | None = None
-    aside: Mapping[str, Parameter] = field(default_factory=dict)
-    settings: Mapping[str, Parameter] = field(default_factory=dict)
+    aside: ParameterValues = field(default_factory=dict)
+    settings: ParameterValues = field(default_factory=dict)
 
 
 @dataclass
@@ -48,23 +49,21 @@ class ProgramRun:
     types: Mapping[str, str] = field(default_factory=dict)
     only_compared: Collection[str] = ()
     builders: list[ReadingBuilder] = field(default_factory=list)
-    facts: dict[str, Parameter] = field(default_factory=dict)
+    facts: Parameters = field(default_factory=dict)
     problems: list[Message] = field(default_factory=list)
     node: str | None = None
     unproven: bool = False
     notes: list[Message] = field(default_factory=list)
-    sticky: dict[str, Parameter] = field(default_factory=dict)
+    sticky: Parameters = field(default_factory=dict)
     benchmark: str | None = None
     exact: dict[str, int] = field(default_factory=dict)
-    settings: Mapping[str, Parameter] = field(default_factory=dict)
+    settings: ParameterValues = field(default_factory=dict)
     doubts: list[Message] = field(default_factory=list)
     last_row: int = 0
 
-    def typed(
-        self, groups: Mapping[str, str | None], problems: list[Message]
-    ) -> dict[str, Parameter]:
+    def typed(self, groups: Mapping[str, str | None], problems: list[Message]) -> Parameters:
         """Return the groups that are parameters, as typed values; append errors to `problems`."""
-        parameters: dict[str, Parameter] = {}
+        parameters: Parameters = {}
         for name, word in groups.items():
             if word is not None and name in self.types:
                 exact = self.exact.get(name)
@@ -96,7 +95,7 @@ class ProgramRun:
         self,
         metric: str,
         word: str,
-        parameters: Mapping[str, Parameter],
+        parameters: ParameterValues,
         problems: Iterable[Message] = (),
         power: int = 0,
     ) -> ReadingBuilder:
@@ -111,7 +110,7 @@ class ProgramRun:
         return builder
 
     def unread(
-        self, metric: str, problem: Message, parameters: Mapping[str, Parameter] | None = None
+        self, metric: str, problem: Message, parameters: ParameterValues | None = None
     ) -> ReadingBuilder:
         """Add an INVALID reading for a value that could not be read."""
         known = {**self.sticky, **(parameters or {})}

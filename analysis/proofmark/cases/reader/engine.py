@@ -7,7 +7,7 @@ in an intact line of the output.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from proofmark.cases.reader.agreement import check, refuse_zero_rates
@@ -15,7 +15,7 @@ from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder
 from proofmark.cases.reader.documents import first_document, read_documents
 from proofmark.cases.reader.reader import Reader, read_text
 from proofmark.cases.reader.settings import StartedCommand
-from proofmark.cases.reader.values import Parameter
+from proofmark.cases.vocabulary import ParameterValues
 from proofmark.common.message import NOTHING, Message, joined
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")  # ECMA-48 control sequences: colours, cursor
@@ -40,11 +40,11 @@ class Reading(NamedTuple):
     metric: str
     value: float | None
     unit: str
-    parameters: Mapping[str, Parameter]
+    parameters: ParameterValues
     valid: bool
     reason: Message
     node: str | None
-    settings: Mapping[str, Parameter] = {}
+    settings: ParameterValues = {}
 
 
 def read_output(

@@ -19,6 +19,7 @@ from proofmark.cases.reader.builder import (
 from proofmark.cases.reader.settings import StartedCommand, named, of_command
 from proofmark.cases.reader.table import CACHED, OpenTable, Table
 from proofmark.cases.reader.values import Parameter, shorten
+from proofmark.cases.vocabulary import Parameters, ParameterValues
 from proofmark.common.message import NOTHING, Message
 
 Pattern = re.Pattern[str]
@@ -195,15 +196,15 @@ class Reader:
         return lru_cache(maxsize=CACHED)(marks.fullmatch)
 
     @cached_property
-    def settings_in(self) -> Callable[[str], Mapping[str, Parameter]]:
+    def settings_in(self) -> Callable[[str], ParameterValues]:
         """A function that returns the settings in a line, with a cache.
 
         The header of a program is the same on thousands of nodes.
         """
         return lru_cache(maxsize=CACHED)(self._settings_in)
 
-    def _settings_in(self, text: str) -> Mapping[str, Parameter]:
-        found: dict[str, Parameter] = {}
+    def _settings_in(self, text: str) -> ParameterValues:
+        found: Parameters = {}
         for match in filter(None, (pattern.fullmatch(text) for pattern in self.settings)):
             groups = {name: word for name, word in match.groupdict().items() if word}
             if "key" in groups:
@@ -243,7 +244,7 @@ class TextRun(ProgramRun):
         super().__init__(reader.types, reader.aside)
         self.reader, self._source = reader, source
         self._started = self.request = self._next_request = request
-        self._next_settings: dict[str, Parameter] = {}
+        self._next_settings: Parameters = {}
         self._first = source.place
         self.mixed = NOTHING
         self.table: OpenTable | None = None
@@ -463,7 +464,7 @@ class TextRun(ProgramRun):
         self.request = self._started or printed
         return printed
 
-    def ahead(self, found: Mapping[str, Parameter]) -> None:
+    def ahead(self, found: ParameterValues) -> None:
         """Record settings before a banner, or of a command: behind figures, of the next run."""
         if self.builders:
             self._next_settings = {**self._next_settings, **found}
@@ -583,7 +584,7 @@ class Rows:
         self._run, self._match, self._metrics = run, match, metrics
         self._needs_check = confirmed
         self._waiting: list[ReadingBuilder] = []  # the last row, until its check is read
-        self._parameters: Mapping[str, Parameter] = {}
+        self._parameters: ParameterValues = {}
         self._checked = False
         self._seen = 0
         self._counted: int | None = None

@@ -10,7 +10,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from proofmark.cases.reader.values import Parameter, parameter
+from proofmark.cases.reader.values import parameter
+from proofmark.cases.vocabulary import Parameters
 
 SET = "set"
 """The value of an option without a value."""
@@ -35,7 +36,7 @@ _LONGEST = 200
 """Letters of a longer value that count."""
 
 
-def named(name: str, word: str, skipped: Collection[str]) -> dict[str, Parameter]:
+def named(name: str, word: str, skipped: Collection[str]) -> Parameters:
     """Return a setting by its name as a parameter; nothing if it is none.
 
     Args:
@@ -55,17 +56,17 @@ def named(name: str, word: str, skipped: Collection[str]) -> dict[str, Parameter
     return {plain: _lasting(value)[:_LONGEST] or SET}
 
 
-def of_command(words: Sequence[str], skipped: Collection[str]) -> dict[str, Parameter]:
+def of_command(words: Sequence[str], skipped: Collection[str]) -> Parameters:
     """Return the options of a command line, without its program and its other words."""
-    found: dict[str, Parameter] = {}
+    found: Parameters = {}
     for option, value in _options([word.strip("'\"") for word in words[1:]]):
         found |= named(option, value, skipped)
     return found
 
 
-def of_mapping(options: Mapping[str, object], skipped: Collection[str]) -> dict[str, Parameter]:
+def of_mapping(options: Mapping[str, object], skipped: Collection[str]) -> Parameters:
     """Return the options in a document that are words or numbers."""
-    found: dict[str, Parameter] = {}
+    found: Parameters = {}
     for name, value in options.items():
         if isinstance(value, str | int | float):
             found |= named(name, f"{value}", skipped)

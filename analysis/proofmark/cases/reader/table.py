@@ -9,7 +9,8 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from proofmark.cases.reader.builder import ProgramRun, UnreadLines
-from proofmark.cases.reader.values import Parameter, measured, shorten
+from proofmark.cases.reader.values import measured, shorten
+from proofmark.cases.vocabulary import Parameters
 from proofmark.common.message import Message
 
 CACHED = 4096
@@ -116,7 +117,7 @@ class Layout:
     words: list[tuple[int, str]] = field(default_factory=list)
     metrics: list[str] = field(default_factory=list)
     problems: list[Message] = field(default_factory=list)
-    known: dict[tuple[str, ...], dict[str, Parameter]] = field(default_factory=dict)
+    known: dict[tuple[str, ...], Parameters] = field(default_factory=dict)
 
     @cached_property
     def plain(self) -> bool:
@@ -242,7 +243,7 @@ class OpenTable:
             measure(metric or named, words[place], parameters, every, power)
         return True
 
-    def _parameters(self, words: list[str]) -> dict[str, Parameter] | None:
+    def _parameters(self, words: list[str]) -> Parameters | None:
         """Return the parameters of a row; None if its words cannot be parameters."""
         layout = self._layout
         key = tuple([words[place] for place, _ in layout.parameters])

@@ -19,10 +19,11 @@ from proofmark.common.nodesets import folded, nodes_by
 from proofmark.machine.bmc.back_end import Host
 from proofmark.machine.modes.transition import ModeTransition
 from proofmark.machine.node_commands import HOLDER
-from proofmark.machine.outcome import NodeError, Outcome, call_for_nodes, fan_out, split
+from proofmark.machine.outcome import NodeError, NodeErrors, Outcome, call_for_nodes, fan_out, split
 from proofmark.machine.scheduler import (
     DrainingScheduler,
     NodeStatus,
+    NodeStatuses,
     kept_for_others,
     without_reservation,
 )
@@ -39,7 +40,11 @@ class ModeResult:
     changed: bool = False
 
 
-def results_of(failed: Mapping[str, NodeError], *, changed: bool) -> dict[str, ModeResult]:
+ModeResults = dict[str, ModeResult]
+"""The outcomes of nodes, by their names."""
+
+
+def results_of(failed: Mapping[str, NodeError], *, changed: bool) -> ModeResults:
     """Return the results of nodes that failed; `changed` as in `Result`."""
     return {node: ModeResult(error.outcome, error.text, changed) for node, error in failed.items()}
 
@@ -135,19 +140,19 @@ class Drains:
             self.mark("release", node)
         self.locks.release(node)
 
-    def statuses(self, nodes: Sequence[str]) -> tuple[dict[str, NodeStatus], dict[str, NodeError]]:
+    def statuses(self, nodes: Sequence[str]) -> tuple[NodeStatuses, NodeErrors]:
         """Return the status of each node, and the nodes whose status is unknown."""
-        statuses: dict[str, NodeStatus] = {}
+        statuses: NodeStatuses = {}
         unknown = call_for_nodes(
             lambda names: statuses.update(self.scheduler.node_status(names)), nodes
         )
         return without_reservation(statuses) if self.reservation else statuses, unknown
 
-    def kept_for_others(self, nodes: Sequence[str]) -> dict[str, NodeError]:
+    def kept_for_others(self, nodes: Sequence[str]) -> NodeErrors:
         """Return the nodes that must not be changed now, because others have reserved them."""
         return kept_for_others(self.scheduler, nodes, self.reservation)
 
-    def drain(self, batch: Mapping[str, NodeHistory], mode: str) -> dict[str, ModeResult]:
+    def drain(self, batch: Mapping[str, NodeHistory], mode: str) -> ModeResults:
         """Drain the nodes of `batch` and wait for the end of their jobs.
 
         Returns:
@@ -182,7 +187,7 @@ class Drains:
         failed |= self._await_idle([node for node in nodes if node not in failed])
         return results | results_of(failed, changed=True)
 
-    def give_reasons(self, reasons: Mapping[str, str]) -> dict[str, NodeError]:
+    def give_reasons(self, reasons: Mapping[str, str]) -> NodeErrors:
         """Replace the reasons of the drains of nodes; return the nodes where that failed.
 
         A node that another user or program has drained meanwhile keeps its reason.
@@ -199,14 +204,14 @@ class Drains:
             failed |= call_for_nodes(partial(self.scheduler.drain, reason=reason), nodes)
         return failed
 
-    def resume(self, nodes: Iterable[str], final_state: str) -> dict[str, ModeResult]:
+    def resume(self, nodes: Iterable[str], final_state: str) -> ModeResults:
         """Resume nodes, except those that another user or program has drained meanwhile.
 
         After a restore (`final_state` is ``resume``) the run holds the nodes no longer.
         """
         names = list(nodes)
-        failed: dict[str, NodeError] = {}
-        held: dict[str, NodeError] = {}
+        failed: NodeErrors = {}
+        held: NodeErrors = {}
 
         def left() -> list[str]:
             return [node for node in names if node not in failed]
@@ -238,7 +243,7 @@ class Drains:
         resumed = dict.fromkeys(names, ModeResult(Outcome.OK, changed=True))
         return resumed | results_of(held | failed, changed=True)
 
-    def _await_idle(self, nodes: Sequence[str]) -> dict[str, NodeError]:
+    def _await_idle(self, nodes: Sequence[str]) -> NodeErrors:
         """Wait for the end of the jobs on drained nodes; return the nodes that failed."""
         firmware = self.transition.firmware
         limit = monotonic() + firmware.drain_limit_s

@@ -16,6 +16,7 @@ from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.expressions import flaws
 from proofmark.common.grouping import batched
 from proofmark.common.nodesets import folded, nodes_by
+from proofmark.common.progress_lines import Say
 from proofmark.machine.bmc.back_end import (
     BACK_ENDS,
     BackEndContext,
@@ -26,7 +27,14 @@ from proofmark.machine.bmc.back_end import (
     back_end,
     to_change,
 )
-from proofmark.machine.modes.drains import Drains, ModeResult, held_by, history_of, results_of
+from proofmark.machine.modes.drains import (
+    Drains,
+    ModeResult,
+    ModeResults,
+    held_by,
+    history_of,
+    results_of,
+)
 from proofmark.machine.modes.transition import (
     ExpectedState,
     ModeTransition,
@@ -84,9 +92,9 @@ class CheckedNode:
 class ModeRollout(Drains):
     """Changes the modes of the nodes of one run; nodes in a reservation of others are left."""
 
-    say: Callable[[str], None]
+    say: Say
 
-    def enter(self, nodes: Sequence[str], target: TargetMode) -> dict[str, ModeResult]:
+    def enter(self, nodes: Sequence[str], target: TargetMode) -> ModeResults:
         """Bring `nodes` into `target`; return the result of each node.
 
         Raises:
@@ -106,7 +114,7 @@ class ModeRollout(Drains):
             good = {node: checked for node, checked in good.items() if node not in held}
         return self._change(good, failed, "open", budget)
 
-    def restore(self) -> dict[str, ModeResult]:
+    def restore(self) -> ModeResults:
         """Restore every node that the run has changed or drained, by the journals.
 
         A failure affects its own node. The nodes that failed are tried once more after a pause,
@@ -126,10 +134,10 @@ class ModeRollout(Drains):
                 results[node] = replace(result, changed=changed)
         return results
 
-    def to_restore(self) -> tuple[list[str], dict[str, ModeResult]]:
+    def to_restore(self) -> tuple[list[str], ModeResults]:
         """Return the nodes to restore, and the results of the nodes with a damaged journal."""
         nodes: list[str] = []
-        damaged: dict[str, ModeResult] = {}
+        damaged: ModeResults = {}
         for journal in journals(self.run):
             try:
                 if history_of(self.run, journal.node).to_restore:
@@ -140,7 +148,7 @@ class ModeRollout(Drains):
 
     def check(
         self, nodes: Sequence[str], target_of: TargetOf
-    ) -> tuple[dict[str, CheckedNode], dict[str, ModeResult]]:
+    ) -> tuple[dict[str, CheckedNode], ModeResults]:
         """Check every node and its firmware; change nothing.
 
         Returns:
@@ -220,7 +228,7 @@ class ModeRollout(Drains):
             checked.history, checked.state, checked.observation, checked.target
         )
 
-    def _release(self, nodes: Iterable[str]) -> dict[str, ModeResult]:
+    def _release(self, nodes: Iterable[str]) -> ModeResults:
         """Release `nodes`, which need no restore; return the results of those that failed."""
 
         def release(node: str) -> None:
@@ -231,7 +239,7 @@ class ModeRollout(Drains):
         parallel = self.transition.firmware.max_parallel
         return results_of(split(fan_out(sorted(nodes), release, parallel))[1], changed=False)
 
-    def _restore(self, nodes: Sequence[str]) -> dict[str, ModeResult]:
+    def _restore(self, nodes: Sequence[str]) -> ModeResults:
         good, results = self.check(nodes, original_state)
         return self._change(good, results, "resume", max_failures=len(nodes))
 
@@ -241,7 +249,7 @@ class ModeRollout(Drains):
         failed: Mapping[str, ModeResult],
         final_state: str,
         max_failures: int,
-    ) -> dict[str, ModeResult]:
+    ) -> ModeResults:
         """Change the nodes that can be changed, batch by batch; return the results of all.
 
         Args:
@@ -265,9 +273,7 @@ class ModeRollout(Drains):
         stopped = ModeResult(Outcome.STOPPED, "not changed: an earlier batch had too many failures")
         return {node: results.get(node, stopped) for node in [*failed, *good]}
 
-    def _already_there(
-        self, nodes: Mapping[str, CheckedNode], final_state: str
-    ) -> dict[str, ModeResult]:
+    def _already_there(self, nodes: Mapping[str, CheckedNode], final_state: str) -> ModeResults:
         """Journal the nodes that need no reset, and resume those that this run has drained."""
 
         def note(node: str) -> bool:
@@ -298,7 +304,7 @@ class ModeRollout(Drains):
             results |= self._release(noted.keys() - set(drained))
         return results | self.resume(drained, final_state)
 
-    def _batch(self, batch: Mapping[str, CheckedNode], final_state: str) -> dict[str, ModeResult]:
+    def _batch(self, batch: Mapping[str, CheckedNode], final_state: str) -> ModeResults:
         mode = next(iter(batch.values())).target.mode
         self.say(f"{folded(batch)}: {len(batch)} nodes to {mode}")
         results = self.drain({node: each.history for node, each in batch.items()}, mode)
@@ -354,9 +360,6 @@ def forecast(rollout: ModeRollout, nodes: Mapping[str, CheckedNode]) -> tuple[li
     firmware = rollout.transition.firmware
     lines = [f"{folded(names)}: {text}" for text, names in nodes_by(texts).items()]
     return lines, -(-to_reset // firmware.batch_size) * firmware.boot_s
-
-
-Say = Callable[[str], None]
 
 
 def rollout_of(

@@ -23,9 +23,12 @@ from proofmark.machine.scheduler import (
     IDLE,
     NO_SUCH_JOB,
     Ask,
+    JobStatuses,
     NodeState,
+    NodeStates,
     NodeUse,
     QueueLimits,
+    Queues,
     Request,
     Scheduler,
     SchedulerError,
@@ -108,10 +111,10 @@ class Flux(Scheduler):
         output = ask_scheduler("flux", "batch", str(script), final="flux")
         return job_id("flux batch", output, _ID, submitted=True).strip().replace("ƒ", "f")
 
-    def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
+    def queue_limits(self, ask: Ask) -> Queues:
         """Return the limits of all queues; an instance without queues has one without a name."""
         form = "{queuem}|{submission}|{scheduling}|{limits.timelimit}|{limits.max.nnodes}"
-        limits: dict[str, QueueLimits] = {}
+        limits: Queues = {}
         for line in ask("flux", "queue", "list", "--no-header", f"--format={form}").splitlines():
             if line.count("|") != 4:
                 raise NodeError(Outcome.UNEXPECTED, f"flux queue list: {line[:200]}")
@@ -131,7 +134,7 @@ class Flux(Scheduler):
         """Return the id of the job `name`; empty if there is none."""
         return job_id("flux jobs", _jobs("{id.f58plain}", f"--name={name}"), _ID)
 
-    def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
+    def states(self, ids: Sequence[str]) -> JobStatuses:
         """Return the state of each job, by one flux jobs for all jobs of this user."""
         found = _listed(_jobs(_FIELDS, "-a"))
         return {job: found[job] for job in ids if job in found}
@@ -156,7 +159,7 @@ class Flux(Scheduler):
                 if status is None or status.state in _ACTIVE:
                     raise
 
-    def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
+    def nodes(self, names: Sequence[str]) -> NodeStates:
         """Return the state of each node, by one flux resource, and the reasons by another.
 
         A node of which only some cores are allocated is in two states. A drained node is down.

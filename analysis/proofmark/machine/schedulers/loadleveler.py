@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from proofmark.common.host_names import HostTable
@@ -12,8 +12,10 @@ from proofmark.common.rights import starting_user
 from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
     Ask,
-    NodeState,
+    JobStatuses,
+    NodeStates,
     QueueLimits,
+    Queues,
     Request,
     Scheduler,
 )
@@ -97,9 +99,9 @@ class LoadLeveler(Scheduler):
             "llsubmit", output, r'llsubmit: The job "([A-Za-z0-9_.-]+)".*', submitted=True
         )
 
-    def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
+    def queue_limits(self, ask: Ask) -> Queues:
         """Return the hard limit of the wall clock of each class; ``llclass`` names no default."""
-        limits: dict[str, QueueLimits] = {}
+        limits: Queues = {}
         for name, block in named_blocks(ask("llclass", "-l"), " *Name: *").items():
             hard = re.search(r"^ *Wall_clock_limit:.*\(([0-9]{1,9}) seconds", block, re.MULTILINE)
             seconds = int(hard[1]) if hard else None
@@ -110,7 +112,7 @@ class LoadLeveler(Scheduler):
         """Return the id of the job `name`; empty if there is none."""
         return next((job for job, _, job_name in _queue() if job_name == name), "")
 
-    def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
+    def states(self, ids: Sequence[str]) -> JobStatuses:
         """Return the state of each job, by one llq for all jobs of this user."""
         states = {_key(job): _state(code) for job, code, _ in _queue()}
         return {job: states[_key(job)] for job in ids if _key(job) in states}
@@ -129,7 +131,7 @@ class LoadLeveler(Scheduler):
         """Cancel the jobs."""
         ask_scheduler("llcancel", *ids)
 
-    def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
+    def nodes(self, names: Sequence[str]) -> NodeStates:
         """Return the state of each node: that of its startd, by one llstatus.
 
         ``%sta`` would be its availability, 1 or 0.

@@ -17,9 +17,12 @@ from proofmark.machine.scheduler import (
     BUSY,
     NO_SUCH_JOB,
     Ask,
+    JobStatuses,
     NodeState,
+    NodeStates,
     NodeUse,
     QueueLimits,
+    Queues,
     Request,
     Scheduler,
     SchedulerError,
@@ -115,12 +118,12 @@ class Lsf(Scheduler):
         )
         return job_id("bsub", output, r"Job <([0-9]+)>.*", submitted=True)
 
-    def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
+    def queue_limits(self, ask: Ask) -> Queues:
         """Return the run limits, the slots of a job and the states of all queues.
 
         ``bqueues`` names no default.
         """
-        limits: dict[str, QueueLimits] = {}
+        limits: Queues = {}
         for name, block in named_blocks(ask("bqueues", "-l"), "QUEUE: +").items():
             status = next(iter(re.findall(r"\b(?:Open|Closed):\w+", block)), "")
             most = block.rpartition("MAXIMUM LIMITS:")[2]
@@ -139,7 +142,7 @@ class Lsf(Scheduler):
         jobs = _bjobs("jobid job_name", "-J", name)
         return next((job["JOBID"] for job in jobs if job.get("JOB_NAME") == name), "")
 
-    def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
+    def states(self, ids: Sequence[str]) -> JobStatuses:
         """Return the state of each job, by one bjobs, which lists ended jobs for an hour."""
         jobs = _bjobs("jobid stat exit_reason pend_reason", "-a", *ids)
         return {job["JOBID"]: _state(job) for job in jobs if job["JOBID"] in ids}
@@ -163,7 +166,7 @@ class Lsf(Scheduler):
                 if any(each.get("STAT") not in _ENDED for each in listed):
                     raise
 
-    def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
+    def nodes(self, names: Sequence[str]) -> NodeStates:
         """Return the state of each node, by one bhosts."""
         # -X: also the hosts of a condensed host group, which is one line otherwise.
         output = ask_scheduler("bhosts", "-X", "-w")

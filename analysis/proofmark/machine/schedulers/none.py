@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from proofmark.common.errors import bad_input
 from proofmark.common.files import open_to_append
 from proofmark.common.processes import Process
 from proofmark.common.rights import starting_user
-from proofmark.machine.scheduler import DrainingScheduler, NodeState, NodeStatus, Request, Scheduler
+from proofmark.machine.scheduler import (
+    DrainingScheduler,
+    JobStatuses,
+    NodeStates,
+    NodeStatus,
+    NodeStatuses,
+    Request,
+    Scheduler,
+)
 from proofmark.runs.job_folder import JobStatus, State
 
 _GRACE_S = 60
@@ -52,7 +60,7 @@ class ChildJobs(Scheduler):
         """Return an empty id: a job ends with the process that started it."""
         return ""
 
-    def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
+    def states(self, ids: Sequence[str]) -> JobStatuses:
         """Return the state of each child process."""
         return {job: _state(_children[job].poll()) for job in ids if job in _children}
 
@@ -71,7 +79,7 @@ class ChildJobs(Scheduler):
                 child.kill()
                 child.wait()
 
-    def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
+    def nodes(self, names: Sequence[str]) -> NodeStates:
         """Return no states: no scheduler watches the node."""
         return {}
 
@@ -103,7 +111,7 @@ class NoScheduler(ChildJobs, DrainingScheduler):
         """Return no lines: a job of one node runs its steps itself."""
         return []
 
-    def node_status(self, nodes: Sequence[str]) -> dict[str, NodeStatus]:
+    def node_status(self, nodes: Sequence[str]) -> NodeStatuses:
         """Return that every node is in service and idle."""
         return {node: NodeStatus(out=False, idle=True) for node in nodes}
 

@@ -24,9 +24,11 @@ from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
     Ask,
     DrainingScheduler,
-    NodeState,
-    NodeStatus,
+    JobStatuses,
+    NodeStates,
+    NodeStatuses,
     QueueLimits,
+    Queues,
     Request,
     SchedulerError,
 )
@@ -249,7 +251,7 @@ class Pbs(DrainingScheduler):
         )
         return job_id("qsub", output, _ID, submitted=True)
 
-    def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
+    def queue_limits(self, ask: Ask) -> Queues:
         """Return the limits of each queue. A queue that routes jobs is one of them."""
         queues = _entries("qstat", ask("qstat", "-Q", "-f", "-F", "json"), "Queue")
         servers = _entries("qstat", ask("qstat", "-B", "-f", "-F", "json"), "Server")
@@ -263,7 +265,7 @@ class Pbs(DrainingScheduler):
         """Return the id of the job `name`; empty if there is none."""
         return job_id("qselect", ask_scheduler("qselect", "-N", name), _ID)
 
-    def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
+    def states(self, ids: Sequence[str]) -> JobStatuses:
         """Return the state of each job, by one qstat; of those that it lacks, by the history.
 
         Only a server with ``job_history_enable`` has a history; it is off by default. Without it
@@ -302,7 +304,7 @@ class Pbs(DrainingScheduler):
             if failed:
                 raise failed[0] from None
 
-    def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
+    def nodes(self, names: Sequence[str]) -> NodeStates:
         """Return the state of each node, by one pbsnodes; see `_whole`."""
         listed = _pbsnodes("-a", "-F", "json")
         nodes = _whole(listed, names, lambda: _pbsnodes("-a", "-v", "-F", "json"))
@@ -312,7 +314,7 @@ class Pbs(DrainingScheduler):
             for name, fields in found.items()
         }
 
-    def node_status(self, nodes: Sequence[str]) -> dict[str, NodeStatus]:
+    def node_status(self, nodes: Sequence[str]) -> NodeStatuses:
         """Return the status of each node: its states, its jobs and its comment."""
         found: Entries = {}
         for names in batched(nodes, MAX_NAMES):

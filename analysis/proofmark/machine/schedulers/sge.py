@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
@@ -15,9 +15,12 @@ from proofmark.machine.scheduler import (
     BUSY,
     NO_SUCH_JOB,
     Ask,
+    JobStatuses,
     NodeState,
+    NodeStates,
     NodeUse,
     QueueLimits,
+    Queues,
     Request,
     Scheduler,
     SchedulerError,
@@ -154,9 +157,9 @@ class GridEngine(Scheduler):
             limit=lambda code, message: code == _TRY_LATER,
         )
 
-    def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
+    def queue_limits(self, ask: Ask) -> Queues:
         """Return the longest run time of each queue, if all of its hosts have the same one."""
-        limits: dict[str, QueueLimits] = {}
+        limits: Queues = {}
         names = ask("qconf", "-sql").split()
         printed = ask("qconf", "-sq", ",".join(names)) if names else ""
         for name, block in named_blocks(printed, "qname +").items():
@@ -172,7 +175,7 @@ class GridEngine(Scheduler):
         """Return the id of the job `name`; empty if there is none."""
         return next((job for job, _, job_name in _queue() if job_name == name), "")
 
-    def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
+    def states(self, ids: Sequence[str]) -> JobStatuses:
         """Return the state of each job, by one qstat, which lists no ended job.
 
         Of those that wait one ``qalter -w v`` says whether an empty cluster could run them.
@@ -213,7 +216,7 @@ class GridEngine(Scheduler):
         """Delete the jobs; a job that has ended is no error."""
         ask_scheduler("qdel", ",".join(ids), success=(0, 1))
 
-    def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
+    def nodes(self, names: Sequence[str]) -> NodeStates:
         """Return the state of each node, by one qstat for all queue instances and no jobs.
 
         A node is down if all its queue instances are, and busy if a slot of one is used.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import secrets
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
@@ -25,9 +25,11 @@ from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
     Ask,
-    NodeState,
-    NodeStatus,
+    JobStatuses,
+    NodeStates,
+    NodeStatuses,
     QueueLimits,
+    Queues,
     Request,
     ReservingScheduler,
     SchedulerError,
@@ -202,7 +204,7 @@ class Slurm(ReservingScheduler):
         _sbatch("--test-only", script)
         return True
 
-    def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
+    def queue_limits(self, ask: Ask) -> Queues:
         """Return the limits of all partitions."""
         printed = ask("scontrol", "--all", "--oneliner", "show", "partition")
         listed = [fields_of(line) for line in printed.splitlines()]
@@ -224,7 +226,7 @@ class Slurm(ReservingScheduler):
         command = self._squeue("--format=%i", f"--name={name}")
         return job_id("squeue", ask_scheduler(*command), _ID)
 
-    def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
+    def states(self, ids: Sequence[str]) -> JobStatuses:
         """Return the state of each job, by one squeue, which lists ended jobs until MinJobAge."""
         # Without --jobs: squeue fails if one of the ids is unknown.
         found = _listed(*self._squeue(_FIELDS, "--states=all"))
@@ -323,7 +325,7 @@ class Slurm(ReservingScheduler):
             for by, stated in self._limits_of(job)
         )
 
-    def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
+    def nodes(self, names: Sequence[str]) -> NodeStates:
         """Return the state of each node, by one sinfo, and the reasons by another."""
         asked = set(names)
         printed = ask_scheduler(*self._by_node(names, "--format=%N|%T"))
@@ -335,7 +337,7 @@ class Slurm(ReservingScheduler):
             for node, state in shown.items()
         }
 
-    def node_status(self, nodes: Sequence[str]) -> dict[str, NodeStatus]:
+    def node_status(self, nodes: Sequence[str]) -> NodeStatuses:
         """Return the status of each node: its state and its reason.
 
         A reason is any text. It is read by a call of its own, so that no part of it is a state.

@@ -30,7 +30,10 @@ SYSTEM_PREFIX = re.compile(r"^/usr(/|$)")
 """Paths that a shipped lock may contain."""
 
 
-def canonicalise(lock: Mapping[str, Json]) -> str:
+JsonObject = Mapping[str, Json]
+
+
+def canonicalise(lock: JsonObject) -> str:
     """Return the canonical text of a lock: sorted keys, and sorted lists if order has no meaning.
 
     The format stays Spack's, so that `spack install` reads the result. The order of compiler flags
@@ -44,7 +47,7 @@ def canonicalise(lock: Mapping[str, Json]) -> str:
     return json.dumps(shipped, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def _canonical_spec(spec: Mapping[str, Json]) -> dict[str, Json]:
+def _canonical_spec(spec: JsonObject) -> dict[str, Json]:
     """Sort the lists of a concrete spec that are sets: dependencies, types, variant values."""
     shipped = dict(spec)
     if "dependencies" in spec:
@@ -56,7 +59,7 @@ def _canonical_spec(spec: Mapping[str, Json]) -> dict[str, Json]:
     return shipped
 
 
-def _sorted(of: Mapping[str, Json]) -> dict[str, Json]:
+def _sorted(of: JsonObject) -> dict[str, Json]:
     """Return the parameters of a spec or an edge with sorted lists; flags keep their order."""
     return {
         name: sorted(value, key=str) if isinstance(value, list) and "flags" not in name else value
@@ -79,7 +82,7 @@ def overlay_digest(overlay: Path) -> str:
     return digest.hexdigest()
 
 
-def root_names(environment: Mapping[str, Json], definitions: Mapping[str, list[Json]]) -> set[str]:
+def root_names(environment: JsonObject, definitions: Mapping[str, list[Json]]) -> set[str]:
     """Return the package names that an environment's ``specs`` request.
 
     Args:
@@ -128,7 +131,7 @@ def check_lock(
     recorded: str,
     environment: LockedEnvironment,
     overlay: Path,
-    pins: Mapping[str, Json],
+    pins: JsonObject,
 ) -> list[InputError]:
     """Return all errors of a lock that is to be shipped.
 
@@ -163,7 +166,7 @@ def check_lock(
 
 
 def _spec_mistakes(
-    spec: Mapping[str, Json], environment: LockedEnvironment, overlay_names: set[str]
+    spec: JsonObject, environment: LockedEnvironment, overlay_names: set[str]
 ) -> Iterator[tuple[str, object, str]]:
     """Yield key, found and accepted for each error of one concrete spec."""
     arch, namespace = spec["arch"], "proofmark" if spec["name"] in overlay_names else "builtin"
@@ -278,7 +281,7 @@ def read_spack_yaml(path: Path) -> dict[str, Any]:
     return content
 
 
-def external_mistakes(source: Path, merged: Mapping[str, Json]) -> Iterator[InputError]:
+def external_mistakes(source: Path, merged: JsonObject) -> Iterator[InputError]:
     """Yield the externals of the ``spack.yaml`` of a site without the version that is required.
 
     Spack would only say that there is no solution. It takes 2.3.7-1 where 2.3.7 is required, and
