@@ -525,11 +525,6 @@ def mount(place: Path, chain: Chain) -> None:
     _MOUNTED[f"{place}/"] = chain
 
 
-def unmount(place: Path) -> None:
-    """End the effect of `mount`."""
-    _MOUNTED.pop(f"{place}/", None)
-
-
 @contextmanager
 def mounted(place: Path, chain: Chain) -> Iterator[None]:
     """Mount `chain` for the block."""
@@ -537,7 +532,7 @@ def mounted(place: Path, chain: Chain) -> Iterator[None]:
     try:
         yield
     finally:
-        unmount(place)
+        _MOUNTED.pop(f"{place}/", None)
 
 
 def found_in(path: str | os.PathLike[str]) -> tuple[Chain, str] | None:

@@ -83,16 +83,6 @@ def _without_mistake(text: str, model: type[BaseModel]) -> BaseModel | None:
         return None  # `load` finds the mistake again, with its file and line
 
 
-def _compose(path: Path) -> yaml.Node | None:
-    """Return the nodes of a YAML file within the limits; None if it is empty.
-
-    Raises:
-        BadInput: it is too large, too deep, or its aliases stand for too many values.
-        OSError, ValueError or YAMLError: it is not readable, not UTF-8, or not YAML.
-    """
-    return _compose_text(_text(path), path)
-
-
 def _text(path: Path) -> str:
     return read_bytes(path.resolve(), MAX_YAML_BYTES).decode("utf-8")
 
@@ -172,7 +162,7 @@ def check_files(folder: Path) -> None:
                 if path.stat().st_size > MAX_YAML_BYTES:
                     found = size(path.stat().st_size)
                     raise bad_input(path, "", found, f"at most {size(MAX_YAML_BYTES)}")
-                mistakes += _repeated_keys(_compose(path), f"{path}")
+                mistakes += _repeated_keys(_compose_text(_text(path), path), f"{path}")
             except OSError as error:
                 found = error.strerror or f"{error}"
                 mistakes.append(InputError(f"{path}", "", found, "a readable file"))
@@ -185,8 +175,7 @@ def key_at(path: Path, line: int) -> str:
     """Return the dotted key whose value begins in `line` of `path`; empty if none does."""
     waiting: list[tuple[list[str], yaml.Node | None]] = [([], composed(path))]
     for above, node in waiting:
-        inner = node.value if isinstance(node, yaml.MappingNode) else ()
-        for key, value in inner:
+        for key, value in pairs_in(node):
             place = [*above, str(key.value)]
             if isinstance(value, yaml.ScalarNode) and value.start_mark.line == line - 1:
                 return ".".join(place)
@@ -201,9 +190,19 @@ def composed(path: Path) -> yaml.Node | None:
         BadInput: the file exceeds a limit (`limits`).
     """
     try:
-        return _compose(path)
+        return _compose_text(_text(path), path)
     except (OSError, ValueError, yaml.YAMLError):
         return None
+
+
+def pairs_in(node: yaml.Node | None) -> list[tuple[Any, Any]]:
+    """Return the nodes of the keys and values of a mapping; nothing of another node."""
+    return node.value if isinstance(node, yaml.MappingNode) else []
+
+
+def line_of(file: object, node: yaml.Node) -> str:
+    """Return ``file:line`` of a node."""
+    return f"{file}:{node.start_mark.line + 1}"
 
 
 def _repeated_keys(node: yaml.Node | None, file: str) -> list[InputError]:
@@ -214,13 +213,13 @@ def _repeated_keys(node: yaml.Node | None, file: str) -> list[InputError]:
         for key, value in node.value:
             word = str(key.value)
             if isinstance(key, yaml.MappingNode):
-                line, found = f"{file}:{key.start_mark.line + 1}", "not YAML: a mapping as a key"
+                found = "not YAML: a mapping as a key"
                 accepted = "quotes around a template: '{{ … }}'"
-                repeated.append(InputError(line, "", found, accepted))
+                repeated.append(InputError(line_of(file, key), "", found, accepted))
                 continue
             if word in seen:
-                line = f"{file}:{key.start_mark.line + 1}"
-                repeated.append(InputError(line, word, "the key a second time", "each key once"))
+                found, accepted = "the key a second time", "each key once"
+                repeated.append(InputError(line_of(file, key), word, found, accepted))
             seen.add(word)
             repeated += _repeated_keys(value, file)
     elif isinstance(node, yaml.SequenceNode):
@@ -339,10 +338,9 @@ class _Schema:
         for each in self._at(place):
             if not names:
                 yield each
-            for pattern in each.get("patternProperties", ()) if names else ():
-                yield {"pattern": pattern}
-            if names and "propertyNames" in each:
-                yield from self._types(each["propertyNames"])
+                continue
+            yield from ({"pattern": pattern} for pattern in each.get("patternProperties", ()))
+            yield from self._types(each.get("propertyNames", {}))
 
     def _at(self, place: Sequence[Any]) -> list[Mapping[str, Any]]:
         found = self._types(self._root)

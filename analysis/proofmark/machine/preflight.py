@@ -179,13 +179,9 @@ def _programs(site: Site, needed: Mapping[str, CalledProgram]) -> list[Finding]:
     lacks = "TO_INSTALL" if site.partition.provision_from == "system" else "NO_PROGRAM"
     outputs, _ = run_on_nodes(site, site.hosts, (MISSING_PROGRAMS, needed))
     nodes_of = nodes_by({node: lacking(output, needed) for node, output in outputs.items()})
+    what = "programs: what the steps call"
     return [
-        Finding(
-            "programs: what the steps call",
-            lacks if missing else "OK",
-            f"{folded(nodes)}: {missing}".strip(": "),
-            tuple(nodes),
-        )
+        _of_nodes(what, nodes, Answer(lacks if missing else "OK", missing))
         for missing, nodes in nodes_of.items()
     ]
 
@@ -238,15 +234,12 @@ def _bmcs(site: Site, firmware: Firmware | None, credentials: Credentials) -> li
 def _grouped(what: str, results: Mapping[str, Answer]) -> list[Finding]:
     """Return one finding for each outcome, with the details of its first node."""
     nodes_of = nodes_by({node: result.outcome for node, result in results.items()})
-    return [
-        Finding(
-            what,
-            outcome,
-            f"{folded(nodes)}: {results[nodes[0]].details}".strip(": "),
-            tuple(nodes),
-        )
-        for outcome, nodes in nodes_of.items()
-    ]
+    return [_of_nodes(what, nodes, results[nodes[0]]) for nodes in nodes_of.values()]
+
+
+def _of_nodes(what: str, nodes: Sequence[str], answer: Answer) -> Finding:
+    text = f"{folded(nodes)}: {answer.details}".strip(": ")
+    return Finding(what, answer.outcome, text, tuple(nodes))
 
 
 def _drain_permission(site: Site, firmware: Firmware | None) -> Finding:

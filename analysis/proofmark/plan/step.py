@@ -83,8 +83,8 @@ class PairRound(StrictModel):
     """
 
     measured: Measured
-    number: Annotated[int, Field(ge=1)]
-    most: Annotated[int, Field(ge=1)]
+    number: Size
+    most: Size
     distance: Slug | Literal[""] = ""
     top: Slug
     switches: dict[Slug, Sizes] = {}

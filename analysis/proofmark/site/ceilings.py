@@ -65,9 +65,17 @@ class Ceiling(NamedTuple):
 UNSTATED = Ceiling(inf, "not stated")
 
 
+_CORES, _CLOCK = Ceiling(4096, "at most 4096 cores"), Ceiling(HIGHEST_HZ, "at most 6.5 GHz")
+_ANY_FLOPS = Ceiling(1e16, "at most 10 PFlop/s on a node with any accelerators")
+_ANY_CORE_CACHE = Ceiling(4e12, "at most 4 TB/s on any core")
+_ANY_CACHE = Ceiling(_CORES.value * _ANY_CORE_CACHE.value, "at most 4096 cores × 4 TB/s")
+_ANY_LINK = Ceiling(1e13, "at most 10 TB/s on the links of any node")
+_ANY_LLC = Ceiling(2.0**60, "unknown")
+
+
 @dataclass(frozen=True)
 class Ceilings:
-    """The ceilings of one node, or of several nodes together.
+    """The ceilings of one node, or of several nodes together; the default of each is universal.
 
     Attributes:
         clock: the frequency of a core, Hz.
@@ -82,39 +90,22 @@ class Ceilings:
             states less than it has makes no measured value impossible.
     """
 
-    cores: Ceiling
-    clock: Ceiling
-    core_flops: Ceiling
-    flops: Ceiling
-    core_cache: Ceiling
-    cache: Ceiling
-    memory: Ceiling
-    link: Ceiling
-    llc_bytes: Ceiling
+    cores: Ceiling = _CORES
+    clock: Ceiling = _CLOCK
+    core_flops: Ceiling = _ANY_FLOPS
+    flops: Ceiling = _ANY_FLOPS
+    core_cache: Ceiling = _ANY_CORE_CACHE
+    cache: Ceiling = _ANY_CACHE
+    memory: Ceiling = _ANY_CACHE
+    link: Ceiling = _ANY_LINK
+    llc_bytes: Ceiling = _ANY_LLC
     storage: Ceiling = UNSTATED
 
 
 ADDED = ("cores", "flops", "cache", "memory", "llc_bytes")
 """Ceilings of several nodes together; of the others the largest counts."""
 NAMES = tuple(field.name for field in fields(Ceilings))
-
-_CORES, _CLOCK = Ceiling(4096, "at most 4096 cores"), Ceiling(HIGHEST_HZ, "at most 6.5 GHz")
-_ANY_FLOPS = Ceiling(1e16, "at most 10 PFlop/s on a node with any accelerators")
-_ANY_CORE_CACHE = Ceiling(4e12, "at most 4 TB/s on any core")
-_ANY_CACHE = Ceiling(_CORES.value * _ANY_CORE_CACHE.value, "at most 4096 cores × 4 TB/s")
-_ANY_LINK = Ceiling(1e13, "at most 10 TB/s on the links of any node")
-_ANY_LLC = Ceiling(2.0**60, "unknown")
-UNIVERSAL = Ceilings(
-    cores=_CORES,
-    clock=_CLOCK,
-    core_flops=_ANY_FLOPS,
-    flops=_ANY_FLOPS,
-    core_cache=_ANY_CORE_CACHE,
-    cache=_ANY_CACHE,
-    memory=_ANY_CACHE,
-    link=_ANY_LINK,
-    llc_bytes=_ANY_LLC,
-)
+UNIVERSAL = Ceilings()
 """The ceilings of a node of which no fact is known."""
 
 
@@ -295,7 +286,7 @@ def stated_ceilings(node: StatedNode) -> Ceilings:
         ports = rails.number or 1
         source = f"{ports} ports with {rails.bytes_per_s / 1e9:g} GB/s, stated"
         changes["link"] = _links(ports * rails.bytes_per_s, source)
-    return replace(UNIVERSAL, **changes)
+    return Ceilings(**changes)
 
 
 def attainable(node: StatedNode, storage: float | None) -> Ceilings:

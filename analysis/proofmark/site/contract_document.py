@@ -22,6 +22,7 @@ from proofmark.common.shared_models import StrictModel, with_package_keys
 from proofmark.common.text import measure
 from proofmark.common.yaml_models import load
 from proofmark.site.ceilings import NOMINAL
+from proofmark.site.hardware_limits import Positive
 
 MOST_OF_A_RULE = 2.0
 """The largest share of a nominal or agreed value: both directions of a link."""
@@ -247,10 +248,10 @@ class WitnessedItem(FunctionalItem):
 class AgreedNumber(StrictModel):
     """A number of a contract, and the accepted shares of it: keys of `Reference` too."""
 
-    value: Annotated[float, Field(gt=0)]
+    value: Positive
     unit: Text
-    at_least: Annotated[float, Field(gt=0)] | None = None
-    at_most: Annotated[float, Field(gt=0)] | None = None
+    at_least: Positive | None = None
+    at_most: Positive | None = None
 
 
 class DerivedItem(OtherItem, AgreedNumber):
@@ -266,7 +267,7 @@ class DerivedItem(OtherItem, AgreedNumber):
 
     derived: Literal["sum", "geometric-mean", "throughput"]
     items: Annotated[list[ItemNumber], Field(min_length=1)]
-    weights: list[Annotated[float, Field(gt=0)]] = []
+    weights: list[Positive] = []
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

@@ -38,7 +38,7 @@ from proofmark.common.printed_command import (
     without,
 )
 from proofmark.common.translation import LANGUAGES
-from proofmark.common.yaml_models import composed
+from proofmark.common.yaml_models import composed, line_of, pairs_in
 from proofmark.site.choice import BESIDE_HOSTS
 
 _BOOL = re.compile(r"(?i:true|false)")
@@ -324,31 +324,27 @@ def _range_mistake(host: str) -> str:
     return ""
 
 
-def _pairs(node: yaml.Node | None) -> list[tuple[Any, Any]]:
-    return node.value if isinstance(node, yaml.MappingNode) else []
-
-
 def _variables(node: yaml.Node | None, file: Path) -> Iterator[Variable]:
-    for key, value in _pairs(node):
-        yield Variable(f"{file}:{key.start_mark.line + 1}", f"{key.value}", value)
+    for key, value in pairs_in(node):
+        yield Variable(line_of(file, key), f"{key.value}", value)
 
 
 def _of_group(node: yaml.Node, name: str, file: Path) -> Iterator[Variable | InputError]:
     """Yield the variables in a group of an inventory and of its hosts, and its wrong keys."""
-    for key, value in _pairs(node):
-        place = f"{file}:{key.start_mark.line + 1}"
+    for key, value in pairs_in(node):
+        place = line_of(file, key)
         if key.value == "vars":
             yield from _variables(value, file)
         elif key.value in _IN_GROUP and isinstance(value, yaml.SequenceNode):
             yield InputError(place, f"{name}.{key.value}", "a list", "a mapping: NAME: for each")
         elif key.value == "hosts":
-            for host, own in _pairs(value):
+            for host, own in pairs_in(value):
                 if re.search(r"[\s,](?![^\[]*\])", f"{host.value}"):
-                    where = f"{file}:{host.start_mark.line + 1}"
-                    yield InputError(where, f"{name}.hosts", repr(host.value), ONE_HOST)
+                    where, found = line_of(file, host), repr(host.value)
+                    yield InputError(where, f"{name}.hosts", found, ONE_HOST)
                 yield from _variables(own, file)
         elif key.value == "children":
-            for child, group in _pairs(value):
+            for child, group in pairs_in(value):
                 yield from _of_group(group, f"{child.value}", file)
         elif get_close_matches(f"{key.value}", _IN_GROUP):
             found = f"unknown key{nearest(f'{key.value}', _IN_GROUP)}"
@@ -378,7 +374,7 @@ def _stated(inventory: Path) -> Iterator[Variable | InputError]:
                 yield InputError(f"{file}:1", "", "a list", "a mapping: NAME: VALUE")
             for each in _variables(node, file):
                 yield each._replace(owner=owner, folder=folder)
-        elif groups := _pairs(composed(file)):
+        elif groups := pairs_in(composed(file)):
             for key, group in groups:
                 yield from _of_group(group, f"{key.value}", file)
         elif file.suffix in ("", ".ini"):

@@ -10,7 +10,7 @@ from proofmark.cases.vocabulary import Name, Slug, Text
 from proofmark.common.errors import KeyMistake
 from proofmark.common.input_limits import MAX_COUNT, MAX_CPUS
 from proofmark.common.shared_models import StrictModel
-from proofmark.site.hardware_limits import KNOWN_RATES, link, shown_gbit
+from proofmark.site.hardware_limits import KNOWN_RATES, Positive, link, shown_gbit
 
 CURRENT = "current"
 """The only mode of a partition that declares none: the mode that its nodes are in."""
@@ -52,7 +52,6 @@ Size = Annotated[Count, between(2**26, 2**60, 2**30)]
 """A memory in bytes; data sheets have GiB."""
 BytesPerSecond = Annotated[float, between(1e6, 3.2e11, 1e9 / 8, 1 / 8)]
 """The rate of a link in bytes/s, at most that of 12 lanes of XDR. Data sheets give it in Gb/s."""
-Positive = Annotated[float, Field(gt=0)]
 RailName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+:[0-9]+$")]
 
 

@@ -7,7 +7,7 @@ is in service, and another controller has no other way to see whose mode it has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -171,19 +171,16 @@ class Drains:
             node for node in nodes if not batch[node].drained or reason not in batch[node].reasons
         ]
 
-        def begin(node: str) -> None:
+        def note(add: Callable[..., None], node: str) -> None:
             address = self.hosts[node].address
-            Journal(self.run, node).intent("drain", address=address, reasons=[reason])
+            add(Journal(self.run, node), "drain", address=address, reasons=[reason])
 
-        def end(node: str) -> None:
-            address = self.hosts[node].address
-            Journal(self.run, node).result("drain", address=address, reasons=[reason])
-
-        failed = split(fan_out(new, begin, 1))[1]
+        failed = split(fan_out(new, partial(note, Journal.intent), 1))[1]
         # Journaled drains are repeated: an interrupted command may not have done them.
         left = [node for node in nodes if node not in failed]
         failed |= call_for_nodes(lambda names: self.scheduler.drain(names, reason), left)
-        failed |= split(fan_out([node for node in new if node not in failed], end, 1))[1]
+        done = [node for node in new if node not in failed]
+        failed |= split(fan_out(done, partial(note, Journal.result), 1))[1]
         failed |= self._await_idle([node for node in nodes if node not in failed])
         return results | results_of(failed, changed=True)
 
