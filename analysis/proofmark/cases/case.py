@@ -43,6 +43,7 @@ from proofmark.cases.vocabulary import (
 )
 from proofmark.common.errors import KeyMistake
 from proofmark.common.expressions import names_in
+from proofmark.common.grouping import flat
 from proofmark.common.input_limits import MAX_REPEATS, MAX_ROUNDS
 from proofmark.common.shared_models import StrictModel
 
@@ -303,10 +304,7 @@ class Case(Axes):
 
     def parameter_names(self) -> set[str]:
         """Return every parameter that a result of the case may have; ``where`` may name it."""
-        swept: list[str] = []
-        for use in self.uses():
-            swept += use.sweep
-        axes = {*self.sweep, *swept}
+        axes = {*self.sweep, *flat(use.sweep for use in self.uses())}
         names = {"benchmark", "placement", "ranks", "threads", LOAD, SENSOR, *self.labels}
         names |= {MEASURED} if any(use.in_rounds for use in self.uses()) else set()
         names |= {axis.rstrip("_") for axis in axes}
@@ -315,10 +313,7 @@ class Case(Axes):
 
     def bound_names(self) -> set[str]:
         """Return every value of a step or of a reading that a bound may name, if it has it."""
-        named: list[str] = []
-        for use in self.uses():
-            named += use.let
-        lets = {*self.let, *named}
+        lets = {*self.let, *flat(use.let for use in self.uses())}
         return {*self.parameter_names(), *AXES, *lets}
 
     def uses(self) -> Iterator[SuiteUse]:

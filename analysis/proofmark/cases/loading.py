@@ -168,8 +168,7 @@ def _flaws(path: Path, key: str, value: Any) -> Iterator[InputError]:
     for name, inner in items:
         below = f"{key}.{name}".strip(".")
         yield from _flaws(path, below, inner)
-        if isinstance(name, str):
-            yield from (InputError(f"{path}", below, *each) for each in flaws(name))
+        yield from _flaws(path, below, name)
     if isinstance(value, str):
         yield from (InputError(f"{path}", key, *each) for each in flaws(value))
 
@@ -297,10 +296,8 @@ def _resolve_reader(case: Case, cases: Cases) -> Case:
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of a case file, for editors and for `benchmarks/case.schema.json`."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **Case.model_json_schema(),
-    }
+    draft = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": draft, **Case.model_json_schema()}
 
 
 def _reading_mistakes(file: Path, key: str, uses: Sequence[SuiteUse]) -> Iterator[InputError]:

@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 from proofmark.cases.case import Case
 from proofmark.cases.vocabulary import SUITES_FILE, Name, Parameters, Slug, Text
 from proofmark.common.errors import KeyMistake, bad_input, nearest
+from proofmark.common.grouping import flat
 from proofmark.common.input_limits import MAX_REPEATS
 from proofmark.common.shared_models import StrictModel
 
@@ -85,9 +86,7 @@ class Suite(StrictModel):
         *named, last = self.alternatives
         if not named or last.origins or not all(each.origins for each in named):
             raise KeyMistake("at least two; each but the last has origins", "alternatives")
-        origins = []
-        for each in named:
-            origins += each.origins
+        origins = flat(each.origins for each in named)
         if twice := sorted({origin for origin in origins if origins.count(origin) > 1}):
             raise KeyMistake(f"each origin once: {', '.join(twice)}", "alternatives")
         return self

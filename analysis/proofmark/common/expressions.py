@@ -25,6 +25,7 @@ from simpleeval import (
 
 from proofmark.common import network_time
 from proofmark.common.errors import bad_input, nearest
+from proofmark.common.grouping import flat
 
 _BRACES = re.compile(r"\{([^{}]+)\}")
 UNITS: Mapping[str, int] = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
@@ -326,9 +327,7 @@ def variables_in(value: Any) -> set[str]:
     The expressions have no `flaws`.
     """
     expressions = _BRACES.findall(value) if isinstance(value, str) else []
-    nodes: list[ast.AST] = []
-    for text in expressions:
-        nodes += ast.walk(ast.parse(text.strip(), mode="eval"))
+    nodes = flat(ast.walk(ast.parse(text.strip(), mode="eval")) for text in expressions)
     return {node.id for node in nodes if isinstance(node, ast.Name)} - {*FUNCTIONS, *UNITS}
 
 

@@ -1,9 +1,9 @@
-"""Values by their keys, and in batches."""
+"""Values by their keys, in batches, and of several collections in one list."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeVar
 
 Key = TypeVar("Key")
@@ -23,3 +23,8 @@ def batched(values: Iterable[Value], size: int) -> Iterator[list[Value]]:
     left = iter(values)
     while batch := [*islice(left, size)]:
         yield batch
+
+
+def flat(collections: Iterable[Iterable[Value]]) -> list[Value]:
+    """Return the values of several collections, one after the other."""
+    return [*chain.from_iterable(collections)]

@@ -25,6 +25,7 @@ from proofmark.common.errors import (
     refuse,
 )
 from proofmark.common.files import read_bytes
+from proofmark.common.grouping import flat
 from proofmark.common.input_limits import MAX_DEPTH, MAX_YAML_BYTES, MAX_YAML_NODES
 from proofmark.common.text import size
 
@@ -324,7 +325,7 @@ class _Schema:
 
     def keys(self, place: Sequence[Any]) -> list[str]:
         """Return the keys that a mapping may have."""
-        return [*chain.from_iterable(each.get("properties", ()) for each in self._at(place))]
+        return flat(each.get("properties", ()) for each in self._at(place))
 
     def choices(self, place: Sequence[Any], *, names: bool = False) -> list[str]:
         """Return the accepted words, if a value is one of several; with `names` a key."""
@@ -363,7 +364,7 @@ class _Schema:
         several = schema.get("anyOf") or schema.get("oneOf")
         if several is None:
             return [schema] if schema and schema.get("type") != "null" else []
-        types = [*chain.from_iterable(map(self._types, several))]
+        types = flat(map(self._types, several))
         types = [each for each in types if each.get("title", "") in self._loc] or types
         numbers = any(each.get("type") == "number" for each in types)  # they may be whole
         return [each for each in types if not (numbers and each.get("type") == "integer")]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from proofmark.common.errors import Stopped, bad_input
+from proofmark.common.grouping import flat
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, nodes_by
 from proofmark.common.processes import on_stop_signal
@@ -343,10 +344,7 @@ class RepeatedStep:
 
     def attempts(self, run: Run) -> list[Attempt]:
         """Return all its finished executions."""
-        found = []
-        for name in self.folders:
-            found += attempts(run.files.step(name).folder)
-        return found
+        return flat(attempts(run.files.step(name).folder) for name in self.folders)
 
 
 def pick(run: Run, wanted: Sequence[str]) -> list[RepeatedStep]:

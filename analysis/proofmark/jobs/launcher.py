@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import ClassVar
 
+from proofmark.common.grouping import flat
 from proofmark.common.nodesets import fold
 from proofmark.common.plugins import Plugins
 from proofmark.plan.rank_cpus import RankCpus
@@ -99,19 +100,14 @@ class Launch:
         """
         wrapper = ["BINDING", *(["FIRST_RANK", "RANK_STRIDE"] if self.concurrent else [])]
         names = [*wrapper, *{**settings, **self.environment}]
-        words: list[str] = []
-        for name in names:
-            words += ("-x", name)
-        return words
+        return flat(("-x", name) for name in names)
 
     def yielding(self) -> dict[str, str]:
         """Return the variables that make waiting ranks yield their CPU, if ranks share CPUs.
 
         Without them a waiting rank spins for its whole time slice, and IMB exceeds its time limits.
         """
-        used: list[int] = []
-        for rank in self.cpus:
-            used += rank.cpus
+        used = flat(rank.cpus for rank in self.cpus)
         if not (self.shared or (self.one_machine and len(set(used)) < len(used))):
             return {}
         return {

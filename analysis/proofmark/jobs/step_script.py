@@ -15,7 +15,7 @@ from importlib.resources import files
 from proofmark.cases.case import Undisturbed
 from proofmark.cases.vocabulary import ALL_RAILS, RAIL
 from proofmark.common.errors import bad_input, nearest
-from proofmark.common.grouping import gathered
+from proofmark.common.grouping import flat, gathered
 from proofmark.common.message import Message
 from proofmark.jobs.launcher import Launch, Launcher, launcher, launchers_of_ranks
 from proofmark.plan.file_layout import FileLayout
@@ -208,10 +208,7 @@ def layout_functions(layout: FileLayout, folder: str) -> list[str]:
 
 
 def _replaced(words: Sequence[str], values: Mapping[str, Sequence[str]]) -> list[str]:
-    replaced: list[str] = []
-    for word in words:
-        replaced += values.get(word, [word])
-    return replaced
+    return flat(values.get(word, [word]) for word in words)
 
 
 def _function(
@@ -309,9 +306,7 @@ def step_script(
     name = step.id if step.scope == "job" else f"{step.id}/{FOLDER}"
     declared = [NODE, PEER]
     if step.scope == "job":
-        declared = []
-        for node in step.nodes:
-            declared += (node, *site.aliases.get(node, ()))
+        declared = flat((node, *site.aliases.get(node, ())) for node in step.nodes)
     hosts = dict.fromkeys(declared)
     use = "read" if step.reads else "kept" if step.kept else ""
     head = [

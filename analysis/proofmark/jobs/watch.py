@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.grouping import flat
 from proofmark.common.progress_lines import Say
 from proofmark.common.rights import User, run_user, starting_as
 from proofmark.jobs.active_job import (
@@ -343,10 +344,7 @@ class JobMonitor:
         room = self._queue.max_jobs - len(self._active)
         if room <= 0 or not self._pending or not all(each.submission.id for each in self._active):
             return  # or one waits to be submitted
-        waiting = []
-        for job in self._pending:
-            waiting += job.nodes
-        nodes = self._scheduler.node_states(waiting)
+        nodes = self._scheduler.node_states(flat(job.nodes for job in self._pending))
         self.held = self._supply.held(self._pending, nodes)
         free = [job for job in self._pending if job.id not in self.held]
         for job in sorted(free, key=lambda job: order(job, nodes)):

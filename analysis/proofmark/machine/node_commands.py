@@ -241,11 +241,9 @@ def run_script(node: str, command: NodeCommand, script: str, timeout_s: float) -
     """
     result: Result
     try:
+        given, environment = command.secret + script, environment_of("ssh")
         result = run_command(
-            command.words,
-            text=command.secret + script,
-            timeout_s=timeout_s,
-            environment=environment_of("ssh"),
+            command.words, text=given, timeout_s=timeout_s, environment=environment
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         result = error

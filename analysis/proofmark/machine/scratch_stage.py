@@ -18,6 +18,7 @@ from string import Formatter
 
 from proofmark.common.errors import BadInput, bad_input, refuse
 from proofmark.common.files import parse_json, read_bytes, write_atomic
+from proofmark.common.grouping import flat
 from proofmark.common.nodesets import fold, folded, unfold
 from proofmark.common.progress_lines import say
 from proofmark.machine.node_commands import (
@@ -362,10 +363,7 @@ def _report(
 
 def _changes(outputs: Mapping[str, str]) -> list[str]:
     """Print what the nodes changed, and return their names."""
-    changed: list[str] = []
-    for fact in ("mounted", "created", "set"):
-        changed += _nodes_with(outputs, fact)
-    return changed
+    return flat(_nodes_with(outputs, fact) for fact in ("mounted", "created", "set"))
 
 
 def _nodes_with(outputs: Mapping[str, str], fact: str) -> list[str]:
@@ -386,10 +384,7 @@ def _refuse(nodes: ScratchTarget, texts: Iterable[str]) -> None:
 
 
 def _facts(texts: Iterable[str]) -> list[ScratchFacts]:
-    probed: list[ScratchFacts] = []
-    for text in texts:
-        probed += read_scratch(_probe_in(text), "scratch-probe.sh")
-    return probed
+    return flat(read_scratch(_probe_in(text), "scratch-probe.sh") for text in texts)
 
 
 def _probe_in(text: str) -> str:

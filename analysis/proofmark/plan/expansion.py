@@ -13,7 +13,7 @@ from proofmark.cases.case import Case, SuiteUse
 from proofmark.cases.loading import reference_mistakes
 from proofmark.cases.suite import Benchmarks, members_from
 from proofmark.common.errors import BadInput, InputError, NothingToRun, bad_input
-from proofmark.common.grouping import batched, gathered
+from proofmark.common.grouping import batched, flat, gathered
 from proofmark.common.input_limits import MAX_REPEATS, MAX_STEPS
 from proofmark.common.message import Message
 from proofmark.common.printed_command import option_of
@@ -122,9 +122,7 @@ def make_plan(
     numbers = itertools.count(1)
     current = site.partition.current_mode
     for mode in sorted(site.partition.modes, key=lambda mode: mode != current):
-        every = []
-        for name, case in members.items():
-            every += expansion.uses(name, case, mode)
+        every = flat(expansion.uses(name, case, mode) for name, case in members.items())
         uses = within(benchmarks.suite(suite).within_s, every, expansion.leave_out)
         planned = (
             draft.changed(id=f"{next(numbers):04d}-{draft.step.id}", repeat=repeat, nodes=nodes)
@@ -144,7 +142,7 @@ def make_plan(
         found = f"nothing that {site.partition_name} can run"
         accepted = "; ".join(expansion.left_out) or "steps"
         raise NothingToRun(InputError(str(benchmarks.folder), suite, found, accepted))
-    all_steps = [*itertools.chain.from_iterable(group.steps() for group in groups)]
+    all_steps = flat(group.steps() for group in groups)
     digests = {name: content_digest(case.model_dump(mode="json")) for name, case in members.items()}
     used = {step.case for step in all_steps}
     plan = Plan(

@@ -13,7 +13,6 @@ from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
-from itertools import chain
 from typing import NamedTuple
 
 from proofmark.cases.case import MESSAGE, MESSAGE_S, TELEMETRY, Case
@@ -24,7 +23,7 @@ from proofmark.cases.suite import Benchmarks, Required
 from proofmark.cases.vocabulary import MEASURED, SENSOR, Parameters, Scalar
 from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.expressions import render
-from proofmark.common.grouping import gathered
+from proofmark.common.grouping import flat, gathered
 from proofmark.common.text import measure
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import COUNTED, Step
@@ -178,7 +177,7 @@ class Suites:
 
     def of(self, case: str) -> list[StepFigures]:
         """Return the figures of a case in each suite."""
-        return [*chain.from_iterable(each.get(case, ()) for each in self.figures.values())]
+        return flat(each.get(case, ()) for each in self.figures.values())
 
 
 def figures_of_plan(

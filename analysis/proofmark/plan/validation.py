@@ -157,9 +157,7 @@ def without_figures(
             measured = f"{against.case or limit.case} {against.metric}" if against else ""
             about = described(limit, limit.case)
             yield f"not evaluated in this suite: limit {about}: no step measures {measured}"
-    cases = set()
-    for limit in idle:
-        cases.update(cases_of(limit, limit.case))
+    cases = set[str]().union(*(cases_of(limit, limit.case) for limit in idle))
     suites = all_suites(benchmarks, cases, site, machines)
     for limit in idle:
         of = selecting_suites(limit, limit.case, suites)
@@ -170,8 +168,7 @@ def by_suite(
     limits: Iterable[ContractItem], plans: Sequence[Plan], benchmarks: Benchmarks
 ) -> list[str]:
     """Return a line for each limit: the suites of `plans` of one partition with its figures."""
-    lines = []
-    limits = [*limits]
+    lines, limits = [], [*limits]
     cases = set[str]().union(*(cases_of(limit, limit.case) for limit in limits))
     of_suite = {plan.suite: figures_of_plan(plan, benchmarks, cases) for plan in plans}
     for limit in limits:
@@ -364,12 +361,11 @@ def _machines(site: Site, *, whole: bool) -> tuple[dict[str, Machine], list[Inpu
     """
     if not whole and not site.partition.node.topology:
         return {}, []
-    of_modes = {}
+    of_modes, mistakes = {}, list[InputError]()
     try:
         machines, _ = machines_of(site)
     except BadInput as error:
         return {}, [*error.mistakes]
-    mistakes: list[InputError] = []
     for mode in site.partition.modes:
         try:
             of_modes[mode] = machines(mode)
@@ -391,11 +387,9 @@ def _plans(
     This is a mistake if it is the only suite, and for ranks also if it is the default suite.
     Without `machines`, the machine in each mode, there are no plans.
     """
-    mistakes: list[InputError] = []
-    plans = []
+    plans, mistakes, idle = list[Plan](), list[InputError](), list[InputError]()
     if not machines:
-        return [], [], []
-    idle: list[InputError] = []
+        return plans, mistakes, idle
     unlimited = site.model_copy(update={"contract": None})  # each plan would check the limits again
     machine = machines.__getitem__
     for suite in suites:

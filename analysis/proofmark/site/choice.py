@@ -18,6 +18,7 @@ from itertools import chain
 from pathlib import Path
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
+from proofmark.common.grouping import flat
 from proofmark.common.host_names import is_address
 from proofmark.common.kit import ansible_constants
 from proofmark.common.trust import OWN_COPY, refuse_untrusted, refuse_untrusted_below
@@ -160,10 +161,9 @@ def parts_of(limit: str) -> list[str]:
     Raises:
         BadInput: a file (``@hosts.txt``) cannot be read.
     """
-    found = []
-    for part in _split(limit):
-        found += _lines_of(Path(part[1:])) if part.startswith("@") else [part]
-    return found
+    return flat(
+        _lines_of(Path(part[1:])) if part.startswith("@") else [part] for part in _split(limit)
+    )
 
 
 def _split(limit: str) -> list[str]:
@@ -190,7 +190,7 @@ def _lines_of(file: Path) -> list[str]:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise bad_input("-l", f"@{file}", str(error), "a file with one pattern a line") from None
-    return [*chain.from_iterable(map(_split, lines))]
+    return flat(map(_split, lines))
 
 
 def named_hosts(part: str, groups: Collection[str], hosts: Collection[str]) -> list[str] | None:

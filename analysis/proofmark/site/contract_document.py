@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from hashlib import sha256
-from itertools import chain
 from math import exp, inf, log
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -18,6 +17,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator,
 from proofmark.cases.reference import Reference
 from proofmark.cases.vocabulary import Slug, Text
 from proofmark.common.errors import KeyMistake
+from proofmark.common.grouping import flat
 from proofmark.common.shared_models import StrictModel, with_package_keys
 from proofmark.common.text import measure
 from proofmark.common.yaml_models import load
@@ -384,7 +384,7 @@ class Contract(StrictModel):
     @property
     def lines(self) -> list[str]:
         """The lines of all signers."""
-        return [*chain.from_iterable(self.signers.values())]
+        return flat(self.signers.values())
 
     @property
     def who_sees(self) -> list[set[str]]:

@@ -16,6 +16,7 @@ from proofmark.cases.reader.documents import first_document, read_documents
 from proofmark.cases.reader.reader import Reader, read_text
 from proofmark.cases.reader.settings import StartedCommand
 from proofmark.cases.vocabulary import ParameterValues
+from proofmark.common.grouping import flat
 from proofmark.common.message import NOTHING, Message, joined
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")  # ECMA-48 control sequences: colours, cursor
@@ -66,10 +67,7 @@ def read_output(
 
 def readings_of(reader: Reader, case: str, runs: Iterable[ProgramRun]) -> list[Reading]:
     """Return the readings of `runs`."""
-    readings = []
-    for run in runs:
-        readings += _readings(reader, case, run)
-    return readings
+    return flat(_readings(reader, case, run) for run in runs)
 
 
 def without_colours(text: str) -> str:

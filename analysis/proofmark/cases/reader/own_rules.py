@@ -24,6 +24,7 @@ from pydantic.json_schema import SkipJsonSchema
 from proofmark.cases.reader.programs import PROGRAMS
 from proofmark.cases.reader.reader import ParameterType, Reader, TextRun, line, words
 from proofmark.common.errors import KeyMistake, bad_input, nearest
+from proofmark.common.grouping import flat
 from proofmark.common.plugins import installed
 from proofmark.common.shared_models import StrictModel
 
@@ -116,9 +117,7 @@ class OwnRules(StrictModel):
 
     def reader(self, units: Mapping[str, str]) -> Reader:
         """Return the reader of the output; `units` are those of the metrics of the case."""
-        found: list[str] = []
-        for _, metrics in self._lines:
-            found += metrics.values()
+        found = flat(metrics.values() for _, metrics in self._lines)
         return Reader(
             finds=self.finds,
             benchmark=self.benchmark,

@@ -11,6 +11,7 @@ from itertools import pairwise
 from proofmark.cases.reader.builder import ProgramRun, UnreadLines
 from proofmark.cases.reader.values import measured, shorten
 from proofmark.cases.vocabulary import Parameters
+from proofmark.common.grouping import flat
 from proofmark.common.message import Message
 
 CACHED = 4096
@@ -85,9 +86,7 @@ class Table:
     @cached_property
     def first_metric(self) -> str:
         """The metric of a reading whose line cannot be read."""
-        named: list[str] = []
-        for names in self.names.values():
-            named += names.values()
+        named = flat(names.values() for names in self.names.values())
         return [*self.metrics.values(), *named][0]
 
     def metric_of(self, words: Sequence[str]) -> str:
@@ -288,9 +287,7 @@ def is_rowlike(words: Sequence[str], layout: Layout) -> bool:
     Args:
         words: the words of the line, at least one.
     """
-    names: list[str] = []
-    for _, known in layout.names:
-        names += known
+    names = flat(known for _, known in layout.names)
     if any(name.startswith(words[0]) or name in words for name in names):
         return True
     if any(

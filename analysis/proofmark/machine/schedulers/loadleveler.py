@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
+from proofmark.common.grouping import flat
 from proofmark.common.host_names import HostTable
 from proofmark.common.rights import starting_user
 from proofmark.machine.scheduler import (
@@ -83,10 +84,7 @@ class LoadLeveler(Scheduler):
         }
         lines = [f"{name} = {value}" for name, value in keywords.items() if value]
         statements = [f"# @ {line}" for line in [*lines, *_options(request, parallel), "queue"]]
-        header = []
-        for statement in statements:
-            header += _continued(statement)
-        return header
+        return flat(map(_continued, statements))
 
     def fan_out(self, request: Request) -> list[str]:
         """Return ``on_all`` by ssh: LoadLeveler has no command that starts a process on a node."""

@@ -14,7 +14,7 @@ from socket import getfqdn, gethostname
 from typing import Any
 
 from proofmark.common.files import parse_printed_json
-from proofmark.common.grouping import batched
+from proofmark.common.grouping import batched, flat
 from proofmark.common.host_names import same_host
 from proofmark.common.nodesets import folded
 from proofmark.common.rights import starting_user
@@ -127,10 +127,7 @@ def joined(vnodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     that an admin has removed from the definitions of the host.
     """
     reported = [each for each in vnodes if not _STALE & {*node_words(each)}] or vnodes
-    words = []
-    for each in reported:
-        words += node_words(each)
-    states = dict.fromkeys(words)
+    states = dict.fromkeys(flat(map(node_words, reported)))
     comments = dict.fromkeys(str(each["comment"]) for each in vnodes if each.get("comment"))
     used = {state for state in states if state != "free"}
     one: dict[str, Any] = {

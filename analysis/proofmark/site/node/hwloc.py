@@ -8,6 +8,7 @@ from itertools import product
 from xml.etree import ElementTree
 
 from proofmark.common.errors import bad_input
+from proofmark.common.grouping import flat
 from proofmark.common.input_limits import MAX_DEPTH
 from proofmark.common.processes import run_command
 from proofmark.site.node.probe_text import Unread
@@ -204,7 +205,4 @@ def _latencies(root: ElementTree.Element, unread: Unread) -> dict[tuple[int, int
 
 def _numbers(matrix: ElementTree.Element, tag: str) -> list[int]:
     """Return the numbers in all elements `tag` of `matrix`."""
-    numbers: list[int] = []
-    for part in matrix.findall(tag):
-        numbers += map(int, (part.text or "").split())
-    return numbers
+    return flat(map(int, (part.text or "").split()) for part in matrix.findall(tag))

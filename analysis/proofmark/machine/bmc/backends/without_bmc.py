@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from proofmark.common.grouping import flat
 from proofmark.machine.bmc.back_end import (
     AttributeSpec,
     BackEnd,
@@ -78,9 +79,7 @@ class Syscfg(BackEnd):
     def stage(self, host: Host, state: FirmwareState, wanted: Settings) -> None:
         """Set each value by its number, and read it again."""
         numbers = {name: state.handle[f"{name}={value}"] for name, value in wanted.items()}
-        pairs: list[str] = []
-        for pair in numbers.items():
-            pairs += pair
+        pairs = flat(numbers.items())
         self._shell(host.node, SET, tuple(pairs))
         settings = read_settings(self._shell(host.node, SHOW, tuple(wanted)))
         for name, value in wanted.items():
