@@ -28,7 +28,7 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import BinaryIO
 
-from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, Field, ValidationError
 
 from proofmark.common.archive import (
     FACTS,
@@ -79,6 +79,7 @@ from proofmark.runs.state import journals_of, state_lock
 
 SUMS = "SHA256SUMS"
 CHECKED = "checked"
+"""Another form of it gets another name."""
 _ARCHIVE = re.compile(r"([0-9a-f]{64})  (\d{4})\.tar", re.ASCII)
 
 
@@ -197,34 +198,35 @@ class SealedEvidence:
         return sealed_run(place, seal)
 
 
-_CHECKED = TypeAdapter(list[tuple[str, tuple[int, ...], dict[str, tuple[int, int]]]])
-"""What `seal` checked as a whole: digest, `_identity` of the file and parts of each archive."""
+def _identity(digest: str, file: int) -> tuple[str | int, ...]:
+    """Return the digest of an open file, and what differs if it is another one, or was written.
 
-
-def _identity(file: int) -> tuple[int, ...]:
-    """Return what differs if an open file is another one, or was written; root alone can set it."""
+    Only root can set the time of an inode.
+    """
     about = os.fstat(file)
-    return about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
+    return digest, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
 
 
-def _checked(folder: Path) -> dict[tuple[str, tuple[int, ...]], Parts]:
-    """Return the parts of the archives that were checked; none if the list cannot be used."""
+def _checked(folder: Path) -> dict[tuple[str | int, ...], Parts]:
+    """Return the parts of the archives that `seal` checked as a whole, by the `_identity` of each.
+
+    They are none if the list cannot be used.
+    """
     path = RunFiles(folder).evidence / CHECKED
     try:
         digest, _, content = read_regular(path).partition(b"\n")
-        if weak_part(path) or digest != sha256(content).hexdigest().encode():
-            return {}
-        found = _CHECKED.validate_json(content)
-    except (BadInput, FileNotFoundError, ValidationError):  # the last: of another release
+    except (BadInput, FileNotFoundError):
         return {}
-    return {(known, identity): parts for known, identity, parts in found}
+    if weak_part(path) or digest != sha256(content).hexdigest().encode():
+        return {}
+    return {tuple(identity): parts for identity, parts in json.loads(content)}
 
 
 def _note_checked(evidence: SealedEvidence) -> None:
-    """Write ``checked``: a digest, and after it what `_CHECKED` reads. It is a cache."""
+    """Write what `_checked` reads, with its digest before it. It is a cache."""
     archives = zip(evidence.digests, evidence.chain.archives, strict=True)
     content = json.dumps(
-        [(digest, _identity(each.file.number), dict(each.parts)) for digest, each in archives]
+        [(_identity(digest, each.file.number), dict(each.parts)) for digest, each in archives]
     )
     path = RunFiles(evidence.folder).evidence / CHECKED
     write_atomic(path, f"{sha256(content.encode()).hexdigest()}\n{content}")
@@ -255,7 +257,7 @@ def read_evidence(folder: Path, *, again: bool = True) -> SealedEvidence | None:
 
 
 def _with_next(
-    known: SealedEvidence, digest: str, checked: Mapping[tuple[str, tuple[int, ...]], Parts]
+    known: SealedEvidence, digest: str, checked: Mapping[tuple[str | int, ...], Parts]
 ) -> SealedEvidence:
     """Return `known` with the next archive.
 
@@ -267,7 +269,7 @@ def _with_next(
     try:
         with open_regular(path) as file:
             known.refuse_too_large(file)
-            if parts := checked.get((digest, _identity(file.fileno()))):
+            if parts := checked.get(_identity(digest, file.fileno())):
                 archive, computed = read_archive(file, f"{path}", parts), digest
             else:
                 with ThreadPoolExecutor(1) as other:  # the digest needs no lock of Python

@@ -716,7 +716,7 @@ class TestCheckedOnce:
         assert whole
         assert stored
         assert [each.parts for each in stored.chain.archives] == [
-            {folder: tuple(part) for folder, part in each.parts.items()}
+            {folder: [*part] for folder, part in each.parts.items()}
             for each in whole.chain.archives
         ]
         assert (stored.heads, stored.digests) == (whole.heads, whole.digests)
@@ -754,7 +754,7 @@ class TestCheckedOnce:
         with pytest.raises(BadInput):
             read_evidence(copy, again=False)
 
-    @pytest.mark.parametrize("content", ["", "{}", "[[1, [], {}]]", "[" * 9999])
+    @pytest.mark.parametrize("content", ["", "{}", "[[[], {}]]", "[" * 9999])
     def test_a_damaged_list_is_not_used(self, two: Path, content: str) -> None:
         (two / "evidence" / CHECKED).write_text(content)
         whole, stored = (read_evidence(two, again=again) for again in (True, False))
@@ -780,7 +780,7 @@ class TestCheckedOnce:
             file.write(b"\xff")
         about, listed = path.stat(), two / "evidence" / CHECKED
         forged = json.loads(listed.read_text().partition("\n")[2])
-        forged[1][1] = [
+        forged[1][0][1:] = [
             *(about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns),
         ]
         content = json.dumps(forged)
