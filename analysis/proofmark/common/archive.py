@@ -84,7 +84,7 @@ class Facts(StrictModel, extra="ignore", strict=True):
 
     Attributes:
         unread: the entries without content, by folder and name, each with the kind of its problem;
-            an empty folder has none. A member counts more.
+            an empty folder has none, and one with folders alone is not there. A member counts more.
         removed: the files of earlier archives that are not there any more.
         kept: the files that were changed, and whose content of an earlier archive stays.
     """
@@ -196,7 +196,9 @@ class ArchiveWriter:
         Raises:
             OSError: there is no space, or too much is stated.
         """
-        facts = {"unread": self._unread, "removed": sorted(self._removed), "kept": self._kept}
+        above = {folder.rpartition("/")[0] for folder in (*self._layout.parts, *self._unread)}
+        unread = {name: each for name, each in self._unread.items() if each or name not in above}
+        facts = {"unread": unread, "removed": sorted(self._removed), "kept": self._kept}
         content = json.dumps({**stated, **facts}, indent=1).encode()
         if len(content) > MAX_FACTS_BYTES:
             raise OSError(errno.EFBIG, f"states {size(len(content))}, more than {MAX_FACTS_BYTES}")

@@ -532,7 +532,7 @@ class _Sealing:
         """
         before, prefix = self._known.files(folder), f"{folder}/" if folder else ""
         place = self._place(folder)
-        known = folder in self._known.folders
+        known = self._known.is_folder(folder)
         unread: dict[str, str] = {}
         gone: list[str] = []
         kept: dict[str, Change] = {}
