@@ -152,9 +152,9 @@ def test_time_and_memory_grow_as_the_nodes(tmp_path: Path) -> None:
     """Work of each part grows as the nodes, not as their pairs.
 
     Four times the nodes then need four times the processor time and memory, and not sixteen times.
-    The limit of the time is the geometric mean of both: beside other work on the same core a second
-    of processor time does up to a half less. The first run pays what only a process pays once:
-    imports and simulated critical values.
+    The limit is the geometric mean of both: beside other work on the same core a second of
+    processor time does up to a half less, and several processes read the files of a large run
+    ahead. The first run pays what only a process pays once: imports and simulated critical values.
     """
     _, small, large = (
         costs_of(scale.make_run(tmp_path / f"{place}", nodes, repeats=1))
@@ -162,7 +162,7 @@ def test_time_and_memory_grow_as_the_nodes(tmp_path: Path) -> None:
     )
     for part, few in small.items():
         most = large[part]
-        assert most[0] < 8 * few[0] and most[1] <= 5 * few[1], (part, few, most)
+        assert most[0] < 8 * few[0] and most[1] <= 8 * few[1], (part, few, most)
 
 
 def costs_of(folder: Path) -> dict[str, tuple[float, int]]:
