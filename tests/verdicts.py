@@ -52,7 +52,7 @@ OWN = ("step", "attempt", "node", "value", "repeat", "values", "interval", "rati
 
 
 def plain(value: Any) -> Any:
-    """Return `value` as texts, numbers, lists and dictionaries, without what is empty or false."""
+    """Return `value` as texts, numbers, lists and dictionaries that are not empty or false."""
     if isinstance(value, Message):
         value = {"code": value.code, "fields": value.fields}
     elif is_dataclass(value):
@@ -133,7 +133,7 @@ def _without(value: Mapping[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def of_any(found: Any) -> Iterator[str]:
-    """Yield what the result of a function states."""
+    """Yield the lines of what a function returned."""
     if isinstance(found, Verdict):
         yield from of_verdict(found)
     elif isinstance(found, (Acceptance, Fleet)):

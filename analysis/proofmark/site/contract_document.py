@@ -274,7 +274,7 @@ class DerivedItem(OtherItem, AgreedNumber):
         if self.at_least is None and self.at_most is None:
             raise ValueError("at_least or at_most is needed")
         if len({*self.items}) < len(self.items):
-            raise KeyMistake("each item once; weights count it more often", "items")
+            raise KeyMistake("each item once, with its share in weights", "items")
         if self.weights and len(self.weights) != len(self.items):
             raise KeyMistake("one weight for each of items", "weights")
         if self.derived == "throughput" and not self.unit.endswith(("/s", "/h")):

@@ -65,7 +65,7 @@ def test_sample_gives_the_readings_derived_without_the_reader(output: Path) -> N
 
 @pytest.mark.parametrize("output", OUTPUTS, ids=lambda path: path.name)
 def test_nothing_of_an_output_stays_in_memory_without_the_collector(output: Path) -> None:
-    """A process reads 100,000 outputs: a cycle of references would keep each of them."""
+    """A process reads 100,000 outputs. A cycle of references keeps each output in memory."""
     reader = spec(expected(output)[0]["case"])
     gc.disable()
     try:
