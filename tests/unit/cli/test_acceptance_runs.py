@@ -850,7 +850,7 @@ class TestWitnessedAndDerived:
     ) -> None:
         self.contract(site, self.derived(items=["P1", "P1"]), measure=False)
         assert site.judge() == 3
-        assert "accepted: each item once; weights count it" in capsys.readouterr().err
+        assert "accepted: each item once, with its share in weights" in capsys.readouterr().err
         self.contract(site, self.derived(value=200))
         assert self.outcome(site, "S1")[0] == "FAIL"
         assert "the contract figure (200 GB/s) is not at least 1: n1" in capsys.readouterr().out
