@@ -47,8 +47,7 @@ def visible(text: str) -> str:
 def _shown(character: str) -> str:
     if character in _VISIBLE or unicodedata.category(character) not in _INVISIBLE:
         return character
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def number(value: float | None, digits: int = 4) -> str:
