@@ -41,7 +41,6 @@ from proofmark.judge.references.judgement import (
     applies,
     applying_references,
     judging_bounds,
-    margin,
 )
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan, Step
@@ -340,7 +339,7 @@ class LimitOutcome(ItemOutcome):
     def worst(self) -> JudgedFigure | None:
         """The figure that misses an item most, or meets it least; None: none was compared."""
         compared = [pair for pair in self.judgements if pair[1].evaluated] if self.item else []
-        return self._figure(*min(compared, key=lambda pair: margin(pair[1]))) if compared else None
+        return self._figure(*min(compared, key=lambda pair: pair[1].margin)) if compared else None
 
     @cached_property
     def excused(self) -> tuple[JudgedFigure, ...]:

@@ -303,10 +303,10 @@ class Microarchitecture(StrictModel):
 
 
 @cache
-def microarchitectures() -> dict[tuple[str, int, int], Microarchitecture]:
+def microarchitectures() -> dict[tuple[str, int | None, int | None], Microarchitecture]:
     """Return the table of microarchitectures by vendor, family and model."""
     rows = shipped_data("proofmark.site", "microarchitectures.yml", tuple[Microarchitecture, ...])
-    of_model: dict[tuple[str, int, int], Microarchitecture] = {}
+    of_model: dict[tuple[str, int | None, int | None], Microarchitecture] = {}
     for row in rows:
         of_model |= {(row.vendor, row.family, model): row for model in row.models}
     return of_model

@@ -227,11 +227,11 @@ def facts_of(names: Sequence[str], places: Places) -> Iterator[tuple[str, list[s
     known = [[places.get(host, {}) for host in hosts_of(name)] for name in names]
     single = all(len(each) == 1 for each in known)
     for fact in dict.fromkeys(chain.from_iterable(chain.from_iterable(known))):
+        values = [[place.get(fact, "") for place in each] for each in known]
         if single:
-            yield fact, [place.get(fact, "") for (place,) in known]
-            continue
-        kinds = (len({place.get(fact, "") for place in each}) for each in known)
-        yield fact, ["same" if count == 1 else "different" for count in kinds]
+            yield fact, [value for (value,) in values]
+        else:
+            yield fact, ["same" if len({*each}) == 1 else "different" for each in values]
 
 
 def _facts(names: Sequence[str], places: Places) -> Iterator[Fact]:

@@ -108,7 +108,7 @@ def flop_per_cycle(facts: NodeFacts, node: StatedNode = ANY_NODE) -> tuple[int, 
     row = processor(facts.cpu_model)
     if row is not None and row.flop_per_cycle is not None:
         return row.flop_per_cycle, row.source
-    core = microarchitectures().get((facts.vendor, facts.family or 0, facts.model or 0))
+    core = microarchitectures().get((facts.vendor, facts.family, facts.model))
     if facts.virtual or core is None or core.needs not in ("", *facts.features):
         return None
     return core.flop_per_cycle, f"{core.name}; {core.source}"

@@ -127,6 +127,18 @@ class Judgement:
         """Whether the figure was compared with a value."""
         return self.ratio is not None
 
+    @property
+    def margin(self) -> float:
+        """The distance of the ratio from its nearest bound, as a share of the bound.
+
+        It is negative outside the bounds, and infinite if nothing was compared.
+        """
+        if self.ratio is None:
+            return inf
+        above = inf if self.at_least is None else self.ratio / self.at_least - 1
+        below = inf if self.at_most is None else 1 - self.ratio / self.at_most
+        return min(above, below)
+
     def missed_limit(self) -> float | None:
         """Return the limit that the ratio misses; None if it misses none."""
         if self.outcome != "FAIL" or self.ratio is None:
@@ -155,18 +167,6 @@ class Judgement:
     def open(self) -> Judgement:
         """Return a miss as UNJUDGED, because the repeats of the figure do not show it."""
         return replace(self, outcome="UNJUDGED", reason=Message(AGAIN, text=self.reason))
-
-
-def margin(judgement: Judgement) -> float:
-    """Return the distance of a ratio from its nearest bound, as a share of the bound.
-
-    It is negative for a figure outside the bounds.
-    """
-    ratio = judgement.ratio or 0.0
-    low, high = judgement.bounds
-    above = inf if low is None else ratio / low - 1
-    below = inf if high is None else 1 - ratio / high
-    return min(above, below)
 
 
 @dataclass(frozen=True)
@@ -226,8 +226,7 @@ class JudgedFigure:
     @property
     def margin(self) -> float:
         """The distance from the limit, as a share of it; infinite if it was not compared."""
-        judged = self.judgement
-        return margin(judged) if judged and judged.evaluated else inf
+        return self.judgement.margin if self.judgement else inf
 
     @property
     def visible(self) -> float | None:
