@@ -16,7 +16,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from difflib import unified_diff
 from functools import cache
 from itertools import chain
@@ -26,6 +26,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from tests.fixtures.pairs import fleet_of, fleet_of_nodes
 from tests.folders import ROOT
 
 from proofmark.common.message import Message
@@ -33,6 +34,7 @@ from proofmark.judge import judging
 from proofmark.judge.acceptance import Acceptance, acceptance
 from proofmark.judge.diagnosis.bad_nodes import rma
 from proofmark.judge.fleet.fleet import Fleet, measure_fleet
+from proofmark.judge.fleet.populations import Levels, levels_of
 from proofmark.judge.foreseen import unjudged_of
 from proofmark.judge.next_steps import next_steps
 from proofmark.judge.verdict import Verdict
@@ -45,10 +47,15 @@ SMALL = 1e-9
 """Smaller numbers are 0: they are what rounding left."""
 RUN = r"\d{8}T\d{6}Z-[\w.-]+"
 """The id of a run that a test did not name."""
-FUNCTIONS = (acceptance, rma, measure_fleet, unjudged_of)
+FUNCTIONS = (
+    *(acceptance, rma, measure_fleet, unjudged_of),
+    *(fleet_of, fleet_of_nodes, levels_of),
+)
 """The functions whose results are compared, too, if the module of a test calls them."""
 OWN = ("step", "attempt", "node", "value", "repeat", "values", "interval", "ratio", "ratios")
 """The keys of a result that differ between like ones, or between their references."""
+OF_SIZE = ("parameters", "median", "spread", "limit", "detectable")
+"""The keys that differ between like figures of a fleet."""
 
 
 def plain(value: Any) -> Any:
@@ -56,7 +63,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Message):
         value = {"code": value.code, "fields": value.fields}
     elif is_dataclass(value):
-        value = vars(value)
+        value = {each.name: getattr(value, each.name) for each in fields(value)}
     if isinstance(value, Mapping):
         if value.keys() == {"code", "fields"}:
             return {value["code"]: plain(value["fields"])} if value["fields"] else value["code"]
@@ -65,6 +72,8 @@ def plain(value: Any) -> Any:
         return {key: each for key, each in found.items() if not _is_empty(each)}
     if isinstance(value, (set, frozenset)):
         return sorted(map(plain, value), key=str)
+    if isinstance(value, np.ndarray) and value.dtype == bool:
+        value = np.flatnonzero(value)
     if isinstance(value, (list, tuple, np.ndarray)):
         return [plain(each) for each in value]
     if isinstance(value, np.generic):
@@ -132,13 +141,39 @@ def _without(value: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return {key: each for key, each in value.items() if key not in keys}
 
 
+def of_fleet(fleet: Fleet) -> Iterator[str]:
+    """Yield the lines of a fleet; of figures and judgements that differ in numbers, the first."""
+    yield "Fleet:"
+    stated = plain(fleet.as_json())
+    figures = stated.pop("figures", [])
+    numbers = {name: getattr(fleet, name) for name in ("failed", "spiked", "again")}
+    noise = fleet.noise(0) if len(fleet.of) else None
+    yield from lines({**stated, **plain({**numbers, "noise": noise})}, " ")
+    alike: dict[str, list[Any]] = {}
+    for each in figures:
+        of_size = [each.get(key, "") for key in OF_SIZE]
+        alike.setdefault(flow(_without(each, *OF_SIZE)), [each]).append(of_size)
+    for first, _, *others in alike.values():
+        yield " * figure"
+        yield from lines({**first, "also": others} if others else first, "   ")
+    seen: set[str] = set()
+    for result in range(len(fleet.of)):
+        judged = fleet.judge(result)
+        if judged and judged.reason.code not in seen:
+            seen.add(judged.reason.code)
+            yield f" * judgement of {result}"
+            yield from lines(plain(judged), "   ")
+
+
 def of_any(found: Any) -> Iterator[str]:
     """Yield the lines of what a function returned."""
     if isinstance(found, Verdict):
         yield from of_verdict(found)
-    elif isinstance(found, (Acceptance, Fleet)):
+    elif isinstance(found, (Acceptance, Levels)):
         yield f"{type(found).__name__}:"
-        yield from lines(plain(found.as_json()), " ")
+        yield from lines(plain(found if isinstance(found, Levels) else found.as_json()), " ")
+    elif isinstance(found, Fleet):
+        yield from of_fleet(found)
     else:
         yield "rows:"
         yield from lines([plain(each) for each in found], " ")

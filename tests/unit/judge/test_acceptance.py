@@ -297,6 +297,37 @@ class TestConfigurationOfNodes:
         assert text == "run1: DIMMs of n[1-2,4]: 24; the newest run has 25"
         assert found.word == "UNJUDGED"
 
+    def test_the_first_differences_are_stated_and_the_others_counted(
+        self, machine: Machine
+    ) -> None:
+        old, new = (
+            replace(
+                machine.run(day, {node: GOOD for node in nodes}),
+                configuration={(node, f"part {n}"): f"{day}" for node in nodes for n in range(5)},
+            )
+            for day, nodes in ((1, ("n1", "n2")), (2, ("n3", "n4")))
+        )
+        each = only(accepted([old, new]))
+        texts = [f"run1: part {n} of n[1-2]: 1; the newest run has 2" for n in range(5)]
+        assert [*map(str, each.differs)] == texts
+        assert each.reasons[:3] == tuple(texts[:3])
+        assert each.reasons[3] == Message("acceptance-differs-more", count=2)
+
+    @pytest.mark.parametrize(("processor", "differs"), [("a", True), ("b", False)])
+    def test_a_node_is_compared_with_those_of_its_processor(
+        self, machine: Machine, processor: str, differs: bool
+    ) -> None:
+        """The newest run does not have n1. Nodes with another processor may have another BIOS."""
+
+        def has(node: str, of: str, bios: str) -> dict[tuple[str, str], str]:
+            return {(node, "processor"): of, (node, "BIOS"): bios}
+
+        old = replace(machine.run(1, every(GOOD)), configuration=has("n1", processor, "1"))
+        new = machine.run(2, {"n2": GOOD, "n3": GOOD})
+        others = has("n2", "a", "3") | has("n3", "a", "2")
+        found = [*differences([replace(new, configuration=others), old])]
+        assert found == ([("run1", ["n1"], "BIOS", "1", "2")] if differs else [])
+
     def test_what_all_measured_together_was_measured_with_it(self, machine: Machine) -> None:
         whole, after = self.runs(machine, "23", "24")
         scope = FigureScope(frozenset(NODES), together=True)
@@ -572,7 +603,11 @@ class TestWord:
         assert accepted([broken, machine.run(2, {"n1": GOOD})]).word == "FAIL"
         repaired = accepted([broken, machine.run(2, {"n2": GOOD})])
         assert repaired.word == "PASS"
-        assert [(each.nodes, each.stands) for each in repaired.faults] == [("n2", False)]
+        (fault,) = repaired.faults
+        assert fault.as_json() == {
+            **{"run": "run1", "date": "2026-11-01", "word": "FAIL", "nodes": "n2"},
+            **{"stands": False, **said("a lost module").as_json("reason")},
+        }
 
     @pytest.mark.fault("stage-failed-after-the-jobs")
     def test_a_stage_that_failed_is_no_pass_until_the_node_is_measured_again(

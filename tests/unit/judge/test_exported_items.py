@@ -19,7 +19,7 @@ from proofmark.site.accepted_baseline import COLUMNS, AcceptedRun, Baseline
 from proofmark.site.contract_document import Contract, ContractItem
 
 
-def items(*rows: dict[str, Any], **case: Any) -> list[dict[str, Any]]:
+def items(*rows: dict[str, Any], label: str = "", **case: Any) -> list[dict[str, Any]]:
     """Return the items of a baseline with the figures `rows` of a case with the keys `case`."""
     run = AcceptedRun(
         run="first",
@@ -33,6 +33,7 @@ def items(*rows: dict[str, Any], **case: Any) -> list[dict[str, Any]]:
         site="here",
         partition="local",
         origin="measured",
+        label=label,
         runs=(run,),
         nodes=(),
         figures="1",
@@ -50,10 +51,32 @@ def items(*rows: dict[str, Any], **case: Any) -> list[dict[str, Any]]:
 def test_an_item_has_the_median_of_the_nodes_and_no_name_of_them() -> None:
     found = items({}, {"value": 102.0}, {"node": "n-2", "value": 90.0}, {"node": "n-3"})
     (item,) = found
-    assert item["value"] == 100.0 and item["at_least"] == pytest.approx(0.9)
-    assert item["where"] == {} and item["source"] == "baseline accepted, accepted 2026-01-02"
+    assert item == {
+        **{"number": "accepted-1", "text": "fake: how fast", "case": "fake", "metric": "rate"},
+        **{"source": "baseline accepted, accepted 2026-01-02", "where": {}},
+        **{"value": 100.0, "unit": "MB/s", "at_least": pytest.approx(0.9)},
+    }
     assert not any(name in json.dumps(item) for name in ("n-1", "n-2", "n-3"))
     Contract.model_validate({"title": "another", "parties": {"buyer": "us"}, "items": found})
+
+
+@pytest.mark.parametrize(
+    ("better", "unit", "limit"),
+    [
+        ("higher", "MB/s", {"at_least": pytest.approx(0.9)}),
+        ("lower", "s", {"at_most": pytest.approx(1.1)}),
+        ("lower", "us", {"at_most": pytest.approx(1.15)}),
+    ],
+)
+def test_an_item_may_be_worse_by_a_material_change_and_at_most_by_15_percent(
+    better: str, unit: str, limit: dict[str, float]
+) -> None:
+    """A latency may change by 20 % before it matters; a contract accepts less."""
+    rate = {**FAKE["metrics"]["rate"], "better": better, "unit": unit}
+    (item,) = items({"unit": unit}, label="the vendor", metrics={"rate": rate})
+    bounds = {key: item[key] for key in ("at_least", "at_most") if key in item}
+    assert bounds == limit
+    assert item["source"] == "the vendor, baseline accepted, accepted 2026-01-02"
 
 
 def test_where_has_what_differs_between_the_figures_of_a_metric() -> None:
@@ -78,7 +101,7 @@ def test_an_item_selects_the_figure_that_it_is_made_from(
 ) -> None:
     """A quick HPL has a short solve. An item without ``solve`` selects only steady ones."""
     rate = {**FAKE["metrics"]["rate"], "judged_with": {"solve": "steady"}}
-    case = {"labels": {"solve": "{'steady'}"}, "metrics": {"rate": rate}}
+    case: dict[str, Any] = {"labels": {"solve": "{'steady'}"}, "metrics": {"rate": rate}}
     (item,) = items({"parameters": json.dumps({"size": 1, **traits})}, **case)
     assert item["where"] == where
     reference = ContractItem.model_validate(item)

@@ -354,4 +354,5 @@ class TestRun:
 
 
 def test_no_cell_of_the_csv_is_a_formula() -> None:
-    assert as_csv([("=cmd", "+a", "@x", "-2")]).splitlines()[1] == "'=cmd,'+a,'@x,-2"
+    head = "node,serial_number,slot,evidence\n"
+    assert as_csv([("=cmd", "+a", "@x", "-2")]) == f"{head}'=cmd,'+a,'@x,-2\n"

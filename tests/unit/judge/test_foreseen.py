@@ -107,7 +107,10 @@ def test_a_required_metric_of_a_parameter_that_no_result_has_is_open(tmp_path: P
     required = [{**each, "where": {"threads": 7}} for each in REQUIRED]
     kit.suites(quick={"title": "Quick", "required_metrics": required})
     (found,) = foreseen(kit, kit.site())
-    assert (found.kind, found.figure, found.key) == ("required", "fake rate", ITEMS)
+    assert found.as_json() == {
+        **{"kind": "required", "figure": "fake rate", "limit": "", "key": ITEMS},
+        **found.reason.as_json("reason"),
+    }
     assert found.reason.code == "no-row"
 
 

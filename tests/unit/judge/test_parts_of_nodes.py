@@ -17,7 +17,7 @@ from tests.unit.judge.test_accepting import evidence, measured
 from tests.unit.judge.test_stated_parts import facts
 
 from proofmark.common.nodesets import folded
-from proofmark.judge.diagnosis.node_faults import rail_faults
+from proofmark.judge.diagnosis.node_faults import narrow_slots, rail_faults
 from proofmark.judge.judging import judge
 from proofmark.judge.references.derived import Derived, Nominal, derive
 from proofmark.judge.verdict import Verdict
@@ -225,6 +225,68 @@ def test_a_rail_that_is_missing_down_or_slow_is_named(
     assert list(found) == (["skl0001"] if reason else [])
     assert reason in found.get("skl0001", "")
     assert (verdict.exit_code() == 1) == bool(reason)
+
+
+def in_slot(link: str | None, best: str | None = None, **changes: Any) -> NodeFacts:
+    """Return a node whose only port is in a slot with this link."""
+    return facts(ports=(port(0).model_copy(update={"link": link, "link_best": best, **changes}),))
+
+
+X16, X8 = "x16 at 16.0 GT/s PCIe", "x8 at 16.0 GT/s PCIe"
+
+
+@pytest.mark.parametrize(
+    ("links", "named"),
+    [
+        ([X16, X16, X16], []),
+        ([X16, X16, X8], ["n2"]),
+        ([X8, X16, X16], ["n0"]),
+        ([X16, X8, X8], []),  # most nodes have the slower slot
+        ([X16, X16, X16, X8, X8], ["n3", "n4"]),
+        ([X16, X8], []),  # two nodes show nothing
+        ([None, X16, X16, X16], []),
+        ([X16, None, None, None], []),
+        ([X16, X16, "x16 at 15.6 GT/s PCIe"], []),  # within 3 %
+    ],
+)
+def test_a_slot_that_is_slower_than_that_of_most_nodes_is_named(
+    links: list[str | None], named: list[str]
+) -> None:
+    nodes = {f"n{number}": in_slot(link) for number, link in enumerate(links)}
+    found = rail_faults(nodes, Parts(), dict.fromkeys(nodes, "hardware"))
+    assert [*found] == named
+    for messages in found.values():
+        assert [(each.code, each.fields) for each in messages] == [
+            ("rail-slot", {"rail": "mlx5_0:1", "found": X8, "accepted": X16})
+        ]
+
+
+@pytest.mark.parametrize(
+    ("node", "codes"),
+    [
+        (in_slot(X16, X16), []),
+        (in_slot(None, None), []),
+        (in_slot(X8, X16), ["slot-narrow"]),
+        (in_slot(X8, None), []),
+        (in_slot("x16 at 2.5 GT/s PCIe", X16), ["slot-narrow"]),
+        (in_slot("x16 at 8.0 GT/s PCIe", X16, rate="40 Gb/sec (4X QDR)"), []),  # it is enough
+        (in_slot("x16 at 8.0 GT/s PCIe", X16), ["slot-narrow"]),
+        (in_slot(X16, X16, rate="50 Gb/sec (1X HDR)"), ["port-narrow"]),
+        (in_slot(X8, X16, rate="10 Gb/sec (4X SDR)"), ["slot-narrow", "port-narrow"]),
+        (in_slot(X16, X16, rate="50 Gb/sec (1X HDR)", layer="Ethernet"), []),
+        (in_slot(X8, X16, state="1: DOWN"), []),
+    ],
+)
+def test_a_slot_or_port_below_what_its_card_can_have_is_named(
+    node: NodeFacts, codes: list[str]
+) -> None:
+    found = [*narrow_slots({"n1": node, "n2": node})]
+    assert [each.codes for each in found] == [("slot-narrow-on", code) for code in codes]
+    for each in found:
+        assert {
+            "nodes": "n[1-2]",
+            "key": "partition.node.rails.rate",
+        }.items() <= each.fields.items()
 
 
 def test_a_second_port_without_a_cable_is_no_fault() -> None:

@@ -352,6 +352,28 @@ class TestLimits:
         assert found.reason == (f"{ratio} at least 0.9 and at most 1.1")
 
     @pytest.mark.parametrize(
+        ("value", "limit", "outcome"),
+        [
+            (400, {"at_least": 1}, "PASS"),
+            (401, {"at_least": 1}, "UNJUDGED"),
+            (25, {"at_least": None, "at_most": 1}, "PASS"),
+            (24, {"at_least": None, "at_most": 1}, "UNJUDGED"),
+            (100, {"at_least": 1}, "PASS"),
+            (100, {"at_least": None, "at_most": 1}, "PASS"),
+        ],
+    )
+    def test_a_figure_that_is_much_better_than_its_limit_proves_nothing(
+        self, value: float, limit: dict[str, Any], outcome: str
+    ) -> None:
+        """Four times is the most that is believed."""
+        given = record(value=float(value))
+        figure = Figure(given, float(value), [float(value)])
+        comparison = Comparison(figures([]), {}, largest_ratio=4)
+        found = comparison.judge(figure, reference(value=100, **limit))
+        assert found.outcome == outcome
+        assert (found.reason.code == "unbelievable") is (outcome == "UNJUDGED")
+
+    @pytest.mark.parametrize(
         ("origin", "outcome"), [("predicted", "UNJUDGED"), ("measured", "FAIL")]
     )
     @pytest.mark.parametrize("limit", [{"at_least": 2}, {"at_least": None, "at_most": 0.5}])
