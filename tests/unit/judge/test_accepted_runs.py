@@ -18,6 +18,7 @@ from proofmark.judge.baseline_files import (
     accepted_baseline,
     extended,
 )
+from proofmark.judge.stated_parts import DIGITS, software_traits
 from proofmark.site.accepted_baseline import (
     COLUMNS,
     AcceptedNodes,
@@ -27,6 +28,7 @@ from proofmark.site.accepted_baseline import (
 )
 from proofmark.site.installed_parts import Parts
 from proofmark.site.inventory import Site
+from proofmark.software.software import Package, Software
 
 WHEN = datetime(2026, 1, 2, tzinfo=UTC)
 LIBRARIES = ((ProgramTrait("trait-program", "hpl"), "2.3"),)
@@ -196,3 +198,66 @@ def test_a_run_is_in_a_baseline_once(site: Site) -> None:
     assert refused.value.mistakes == (
         InputError("RUN", "", "run1: in the baseline accepted", "another run"),
     )
+
+
+DIGEST = "0123456789abcdef" * 4
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_properties_of_programs_in_which_runs_can_differ(whole: bool) -> None:
+    """What is not known is no property."""
+
+    def known(value: str) -> str | None:
+        return value if whole else None
+
+    blas: dict[str, Any] = {
+        "family": "OpenBLAS",
+        "version": known("0.3.2"),
+        "chosen": known("SkylakeX"),
+    }
+    blas |= {"library": "l", "why_unknown": None, "tried": {}, "forced": None, "built_for": None}
+    mpi: dict[str, Any] = {
+        "family": known("Open MPI"),
+        "version": "4.1",
+        "library": "l",
+        "mpirun": None,
+    }
+    library: dict[str, Any] = {
+        "name": "libm",
+        "path": "/l",
+        "sha256": DIGEST,
+        "package": known("libc6 2.36"),
+    }
+    program: dict[str, Any] = {
+        "name": "hpl",
+        "path": "/p",
+        "sha256": known(DIGEST),
+        "package": None,
+    }
+    program |= {"libraries": [library], "missing": [], "blas": blas, "mpi": mpi, "absent": {}}
+    package: dict[str, Any] = {
+        "origin": "preinstalled",
+        "version": "1",
+        "hash": "h" if whole else "",
+    }
+    package |= {"launcher": "plain", "programs": {"hpl": program}}
+    package |= {"run_environment": {"OMP_PLACES": "cores", "EMPTY": ""} if whole else {}}
+    found = software_traits(Software(packages={"hpc": Package.model_validate(package)}))
+    traits = {(each.package, each.code, each.name): value for each, value in found.items()}
+    assert traits == {
+        ("hpc", "trait-version", ""): "1",
+        ("hpc", "trait-provider", ""): "preinstalled",
+        ("hpc", "trait-blas", ""): "OpenBLAS 0.3.2" if whole else "OpenBLAS",
+        ("hpc", "trait-mpi", ""): "Open MPI 4.1" if whole else "4.1",
+        ("hpc", "trait-library", "libm"): f"{'libc6 2.36 ' if whole else ''}{DIGEST[:DIGITS]}",
+        **(OF_WHOLE if whole else {}),
+    }
+
+
+OF_WHOLE = {
+    ("hpc", "trait-build", ""): "h",
+    ("hpc", "trait-variable", "OMP_PLACES"): "cores",
+    ("hpc", "trait-variable", "EMPTY"): '""',
+    ("hpc", "trait-program", "hpl"): "0123456789ab",
+    ("hpc", "trait-kernel", ""): "SkylakeX",
+}

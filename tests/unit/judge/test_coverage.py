@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.fixtures.messages import said
 from tests.unit.judge.test_accepting import plan_of, step_of
 
+from proofmark.common.message import Message
 from proofmark.judge.coverage import coverage
 from proofmark.plan.plan import Plan
 from proofmark.runs.job_folder import StoppedJob
@@ -46,3 +48,21 @@ def test_a_step_of_several_nodes_is_named_with_them() -> None:
         wanted[1].id,
         f"{wanted[2].id}: skl[0001-0002]",
     }
+
+
+@pytest.mark.parametrize(("unseen", "named", "more"), [(1, 1, 0), (4, 4, 0), (5, 4, 1), (6, 4, 2)])
+def test_the_first_pairs_of_a_round_are_named(
+    unseen: int, named: int, more: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A round has a pair for each two nodes; four names are enough here."""
+    monkeypatch.setattr("proofmark.judge.coverage.MAX_PAIRS_NAMED", 4)
+    plan = plan_of("links")
+    step = next(step for step in plan.steps() if step.round)
+    pairs = [*step.instances()][:unseen]
+    (missing,) = coverage(plan, folders(plan) - {*map(str, pairs)}, 0).missing
+    fields = {"step": step.id, "nodes": ", ".join(pair.name for pair in pairs[:named])}
+    if more:
+        assert missing.message == Message("not-measured-pairs", **fields, count=more)
+    else:
+        assert missing.message == Message("not-measured-on", **fields)
+    assert len(missing.nodes) == 2 * unseen

@@ -12,6 +12,8 @@ from tests.fixtures.fleet import fleet_run
 
 from proofmark.cli.main import main
 from proofmark.common.errors import take_failed_nodes
+from proofmark.common.message import Message
+from proofmark.judge.diagnosis.storage_faults import FileSystemFault, StorageFaults
 from proofmark.judge.ending import failed_nodes
 from proofmark.judge.judging import judge_run
 from proofmark.runs.run import Run
@@ -60,6 +62,19 @@ def test_a_stage_that_failed_is_the_reason_of_a_node_without_another(tmp_path: P
     found = failed_nodes(replace(verdict, conditions=conditions), run.plan)
     assert found.keys() == {"n3", "n4"}
     assert found["n3"] == reasons(run)["n3"] and found["n4"] == f"{fault.reason}"
+
+
+@pytest.mark.parametrize("others", [(), ("n1", "n2")])
+def test_a_node_without_the_file_system_of_the_others_failed(
+    tmp_path: Path, others: tuple[str, ...]
+) -> None:
+    """The fault replaces the slow figure that follows from it. That of all nodes is no node's."""
+    run = fleet_run(tmp_path, RATES | {"n3": 50.0})
+    fault = FileSystemFault("/scratch", Message("output", problem="no mount"), ("n3", "n4"), others)
+    verdict = replace(judge_run(run), storage=StorageFaults(file_systems=(fault,)))
+    found = failed_nodes(verdict, run.plan)
+    assert found.keys() == {"n3", *(("n4",) if others else ())}
+    assert (found["n3"] == f"{fault.message}") is bool(others)
 
 
 @pytest.mark.parametrize(("slow", "names"), [(50.0, {"n3"}), (100.3, set())])

@@ -10,7 +10,14 @@ from tests.folders import PROBES
 
 from proofmark.cases.reference import UNIT_OF, Rule
 from proofmark.common.message import Message
-from proofmark.judge.references.derived import Derived, Nominal, derive, flop_per_cycle, peak
+from proofmark.judge.references.derived import (
+    Derived,
+    Nominal,
+    derive,
+    flop_per_cycle,
+    key_of,
+    peak,
+)
 from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import ProcessorLimits, links
 from proofmark.site.node.facts import NodeFacts, parse_probe
@@ -80,6 +87,64 @@ def test_the_values_of_several_nodes_add_up_but_those_of_links_do_not(
     assert found.value == pytest.approx(times * value)
     assert UNIT_OF[rule] == unit
     assert found.source.startswith("3 nodes, each: ")
+
+
+DDR4 = "six channels of DDR4-2666"
+
+
+@pytest.mark.parametrize(
+    ("rule", "parts", "value", "begin", "end"),
+    [
+        ("rpeak_nominal", {}, 3072, "40 cores × 32 flop/cycle × 2.4 GHz; ", DDR4),
+        ("rpeak_nominal", {"cores": (48, "declared")}, 3686.4, "48 cores, declared × 32 ", DDR4),
+        (
+            "rpeak_nominal",
+            {"processor": ("Intel Xeon Gold 6130", "accepted")},
+            *(2688, "40 cores × 32 flop/cycle × 2.1 GHz (Intel, product", "units in ARK"),
+        ),
+        ("memory_bandwidth", {}, 255.936, "12 channels × 8 bytes × 2666 MT/s; ", DDR4),
+        ("memory_bandwidth", {"dimms": (8, "usual")}, 170.624, "8 ch", f"{DDR4}, as most nodes"),
+        ("memory_bandwidth", {"dimms": (24, "usual")}, 255.936, "12", f"{DDR4}, as most nodes"),
+        ("memory_bandwidth", {"sockets": (1, "accepted")}, 127.968, "6 ", "accepted before"),
+        ("memory_bandwidth", {"dimm_mt_per_s": (2400, "usual")}, 255.936, "12", "as most nodes"),
+        (
+            "memory_bandwidth",
+            {"dimms": (6, "accepted"), "dimm_mt_per_s": (2933, "declared")},
+            *(127.968, "6 channels × 8 bytes × 2666", f"{DDR4}, declared, accepted before"),
+        ),
+        ("link_bandwidth", {"gbit_per_s": (200.0, "usual")}, 25, "InfiniBand", ", as most nodes"),
+        ("link_bandwidth", {"gbit_per_s": (56.0, "usual")}, 12.5, "InfiniBand", ", as most nodes"),
+        ("link_latency", {"gbit_per_s": (200.0, "accepted")}, 1, "Mellanox", ", accepted before"),
+    ],
+)
+def test_the_parts_that_were_ordered_replace_those_of_the_node(
+    rule: Rule, parts: dict[str, tuple[Any, str]], value: float, begin: str, end: str
+) -> None:
+    given = {name: part for name, (part, _) in parts.items()}
+    nominal = Nominal(**given, sources={name: by for name, (_, by) in parts.items()})
+    found = derive(rule, [facts()], {}, stated=[nominal])
+    assert isinstance(found, Derived)
+    assert found.value == pytest.approx(value)
+    assert found.source.startswith(begin) and found.source.endswith(end)
+
+
+@pytest.mark.parametrize(
+    ("rule", "nominal", "key"),
+    [
+        ("rpeak_avx", Nominal(processor="Intel Xeon Gold 6130"), "avx_hz"),
+        ("rpeak_nominal", Nominal(processor="Unknown 1"), "clock_hz"),
+        (
+            "link_bandwidth",
+            Nominal(gbit_per_s=123.0, sources={"gbit_per_s": "usual"}),
+            "rails.rate",
+        ),
+    ],
+)
+def test_parts_that_were_ordered_and_are_in_no_table(
+    rule: Rule, nominal: Nominal, key: str
+) -> None:
+    found = derive(rule, [facts()], {}, stated=[nominal])
+    assert isinstance(found, Message) and key_of(found) == f"partition.node.{key}"
 
 
 def test_the_slowest_link_limits_several_nodes() -> None:

@@ -418,11 +418,34 @@ def test_a_node_whose_links_are_slow_is_named(known: tuple[Plan, Benchmarks], sl
 def test_a_doubt_without_another_value_accepts_nothing_and_keeps_a_failure(
     known: tuple[Plan, Benchmarks], value: float, outcome: str
 ) -> None:
+    assert doubted(known, value, None) == outcome
+
+
+@pytest.mark.parametrize(
+    ("value", "other", "outcome"),
+    [
+        (100.0, 99.0, "PASS"),
+        (100.0, 90.0, "UNJUDGED"),
+        (50.0, 60.0, "FAIL"),
+        (50.0, 100.0, "UNJUDGED"),
+    ],
+)
+def test_a_doubt_with_another_value_opens_what_this_value_decides_otherwise(
+    known: tuple[Plan, Benchmarks], value: float, other: float, outcome: str
+) -> None:
+    assert doubted(known, value, other) == outcome
+
+
+def doubted(known: tuple[Plan, Benchmarks], value: float, other: float | None) -> str:
+    """Return the outcome of a figure of which a doubt says that `other` may be its value."""
     plan, benchmarks = known
     limit = item(case="fake", metric="rate", value=95, unit="MB/s", at_least=1)
     steps = enumerate(("0001-fake-1", "0002-fake-1", "0003-fake-1"), 1)
     records = [record(1, step=step, repeat=repeat, value=value) for repeat, step in steps]
-    doubts = {("fake", "rate"): Doubt(None, said("the clock was off"))}
+    doubts = {("fake", "rate"): Doubt(other, said("the clock was off"))}
     found = judge(Evidence("r", plan, Records.of(records), benchmarks, [limit], doubts=doubts))
     (answers,) = found.results.answers.values()
-    assert [each.outcome for each in answers if each.kind == "contract"] == [outcome]
+    (judgement,) = (each for each in answers if each.kind == "contract")
+    in_doubt = "figure-in-doubt" in judgement.reason.codes
+    assert in_doubt is (judgement.outcome == "UNJUDGED")
+    return judgement.outcome
