@@ -12,7 +12,7 @@ from tests.unit.judge.test_ending import figure, verdict
 
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
-from proofmark.judge.diagnosis.bad_nodes import BadNode, Cause, Loss, SlowFigure, rma
+from proofmark.judge.diagnosis.bad_nodes import BadNode, BadNodes, Cause, Loss, SlowFigure, rma
 from proofmark.judge.diagnosis.storage_faults import FileSystemFault, StorageFaults
 from proofmark.judge.executions import RunConditions
 from proofmark.judge.next_steps import NextStep, next_steps, node_advice
@@ -241,6 +241,30 @@ def test_a_file_system_is_named_with_its_likely_cause(
         *("/scratch", [*nodes], [*others]),
     )
     assert (written["problem"], written["likely"]) == (f"{problem}", f"{fault.likely}")
+
+
+def test_slow_links_of_good_nodes_are_measured_again() -> None:
+    """They explain their figures, and no others."""
+    pairs = ("n[1-2]", "n[2-3]")
+    slow = [
+        figure("FAIL", 50.0, node=pair, step=f"0001-fake/{place}", steps=(f"0001-fake/{place}",))
+        for place, pair in enumerate(pairs)
+    ]
+    other = figure("FAIL", 50.0, node="n9", step="0001-fake/9", steps=("0001-fake/9",))
+    links = tuple((pair, SlowFigure(each, -0.5)) for pair, each in zip(pairs, slow, strict=True))
+    bad = BadNodes(links=links, measured=4)
+    first, second = only(*slow, other, bad=bad)
+    assert first == NextStep(
+        "FAIL",
+        "Links between nodes that are not bad are slow",
+        "n[1-3]",
+        "Check the cables and the routes between these nodes. Then measure again",
+        again=Again.RERUN,
+        steps=("0001-fake/0", "0001-fake/1"),
+        figures=2,
+    )
+    assert (second.problem, second.nodes) == ("fake rate is outside the limits", "n9")
+    assert [each.keys() for each in bad.as_json()["links"]] == [{"pair", "figure", "off"}] * 2
 
 
 def test_a_run_of_others_lacks_outputs() -> None:
