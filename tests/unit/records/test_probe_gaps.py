@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,8 @@ from tests.fixtures.fleet import fleet_run
 
 from proofmark.common.message import Message
 from proofmark.judge.judging import judge_run
+from proofmark.records.run_facts import probe_gaps
+from proofmark.runs.nodes import Node, probed_nodes
 from proofmark.runs.run import Run
 from proofmark.site.node.provenance import OF_EVERY_KIND
 
@@ -135,6 +137,58 @@ def test_what_all_nodes_lack_is_no_gap(tmp_path: Path, section: str) -> None:
     how = without_edac if section == "counters" else content(f"{FOUND[section]}\n")
     change(run, tuple(RATES), how, section)
     assert invalid(run) == {}
+
+
+NO_GAP = (
+    *((name,) for name in ("clock", "lscpu", "topology", "cgroup", "sizes", "drivers")),
+    *((f"counters.{group}",) for group in ("lustre", "ipmi")),
+    *(("fabric", "counters.infiniband"), ("nics", "counters.net", "counters.pcie")),
+    ("accelerators",),
+)
+"""What proves nothing, and hardware that a node does not have with its counters."""
+
+
+@pytest.mark.parametrize("absent", NO_GAP)
+def test_what_judges_nothing_is_no_gap(tmp_path: Path, absent: Sequence[str]) -> None:
+    """The controls: the memory of the node, and counters of hardware that it has."""
+    nodes = dict(probed_nodes(fleet_run(tmp_path, RATES)))
+    counters = absent[1:]
+    for names, found in ((absent, []), (("meminfo",), ["meminfo"]), (counters, [*counters])):
+        why = {name: Message("absent-no-file", path=name) for name in names}
+        gaps = probe_gaps(nodes | {"n3": lacking(nodes["n3"], why)})
+        sections = [each.fields["section"] for of_probe in gaps.values() for each in of_probe]
+        assert (sections, {host for host, _ in gaps}) == (found, {"n3"} if found else set())
+
+
+def lacking(node: Node, absent: Mapping[str, Message]) -> Node:
+    """Return a node with a single job, whose probe lacks what `absent` names."""
+    (job,) = node.jobs
+    facts = job.provenance.facts
+    with_absent = facts.model_copy(update={"absent": {**facts.absent, **absent}})
+    provenance = job.provenance.model_copy(update={"facts": with_absent})
+    return node.model_copy(update={"jobs": (job.model_copy(update={"provenance": provenance}),)})
+
+
+@pytest.mark.parametrize(("lack", "gaps"), [(1, 1), (2, 2), (3, 0)])
+def test_what_half_of_the_like_nodes_have_is_a_gap_of_the_others(
+    tmp_path: Path, lack: int, gaps: int
+) -> None:
+    """The control is a machine of which most nodes lack it."""
+    nodes = dict(probed_nodes(fleet_run(tmp_path, RATES)))
+    why = Message("absent-no-file", path="x")
+    for host in [*nodes][:lack]:
+        nodes[host] = lacking(nodes[host], {"meminfo": why})
+    found = probe_gaps(nodes)
+    assert [host for host, _ in found] == [*nodes][:gaps]
+    for (host, job), (message,) in found.items():
+        assert message.fields == {
+            "node": host,
+            "file": f"workdir/jobs/{job}/{host}.before",
+            "section": "meminfo",
+            "text": why,
+            "having": 4 - lack,
+            "nodes": 4,
+        }
 
 
 def test_a_part_that_firmware_calls_unknown_on_one_node_is_named(tmp_path: Path) -> None:
