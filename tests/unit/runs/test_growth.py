@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from tests.fixtures.kit import make_kit
 
+from proofmark.plan.kinds import Part, RunKind
+from proofmark.plan.plan import Group, Plan
+from proofmark.runs import start
 from proofmark.runs.run import add_growth, site_now
 from proofmark.site.access import Access, HostAccess
+from proofmark.site.inventory import Site
 
 
 def test_hosts_that_join_are_added_with_their_names_and_their_access(tmp_path: Path) -> None:
@@ -34,3 +40,45 @@ def test_hosts_that_join_are_added_with_their_names_and_their_access(tmp_path: P
     assert found.ssh == Access(shell="bash -s", usual=usual, hosts={"n2": other, "n3": late})
     same = {"hosts": found.hosts, "partition_hosts": found.partition_hosts}
     assert found == first.model_copy(update={**same, "aliases": found.aliases, "ssh": found.ssh})
+
+
+class Arriving(RunKind):
+    """A kind of run to which each call adds the next of some parts."""
+
+    def __init__(self, *parts: Sequence[Group] | None, arrive: bool) -> None:
+        self.parts, self.arrive = iter(parts), arrive
+
+    @property
+    def nodes_arrive(self) -> bool:  # type: ignore[override]
+        return self.arrive
+
+    def joining(self, plan: Plan, asked: Plan, site: Site) -> Part | None:
+        part = next(self.parts)
+        return None if part is None else [*part]
+
+
+@pytest.mark.parametrize("arrive", [False, True])
+@pytest.mark.parametrize("later", ["none", "empty", "no jobs", "jobs"])
+def test_a_part_joins_a_run_if_it_has_jobs_and_nodes_arrive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: str, arrive: bool
+) -> None:
+    """Another process may have added it before the lock was taken."""
+    kit = make_kit(tmp_path)
+    run, site = kit.run(), kit.site()
+    (group,) = run.plan.groups
+    parts: dict[str, Sequence[Group] | None] = {
+        "none": None,
+        "empty": [],
+        "no jobs": [group.model_copy(update={"jobs": []})],
+        "jobs": [group],
+    }
+    kind = Arriving([group], parts[later], arrive=arrive)
+    monkeypatch.setattr(start, "kind_of", lambda plan: kind)
+    joined = start._join(run, run.plan, site)
+    assert joined and joined.folder == run.folder
+    assert [*run.files.growth.glob("*")] == (
+        [run.files.growth / "0001.json"] if arrive and later == "jobs" else []
+    )
+    stranger = Arriving(None, arrive=arrive)
+    monkeypatch.setattr(start, "kind_of", lambda plan: stranger)
+    assert start._join(run, run.plan, site) is None
