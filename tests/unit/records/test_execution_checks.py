@@ -10,10 +10,12 @@ import pytest
 from tests.fixtures.finished import seal
 from tests.unit.records.test_binding import make_plan_of
 
+from proofmark.common.message import NOTHING, Message
 from proofmark.plan.plan import Step
 from proofmark.records.binding import BindingCheck, HostNames
-from proofmark.records.execution_checks import invalid_reason
+from proofmark.records.execution_checks import invalid_reason, read_before
 from proofmark.runs.attempts import Attempt
+from proofmark.runs.run_files import StepFiles
 
 FILES = {
     "started": b"n1 1 now job 1\n",
@@ -163,3 +165,20 @@ class TestHostNames:
         reason = names.wrong_host(nodes, [*nodes[1:], "n0-ib", "y", "z"])
         assert reason.startswith("ran on y, planned on n")
         assert HostNames().wrong_host(nodes, ["n0-ib"]).startswith("ran on n0-ib, planned on n")
+
+
+@pytest.mark.parametrize(
+    ("unfinished", "reason"),
+    [
+        (0, NOTHING),
+        (1, Message("read-before-once")),
+        (2, Message("read-before", times=2)),
+    ],
+)
+def test_a_reading_step_that_was_interrupted_may_read_from_the_page_cache(
+    tmp_path: Path, unfinished: int, reason: Message
+) -> None:
+    for number in range(unfinished):
+        (tmp_path / f"unfinished-{number + 1}").mkdir()
+    (tmp_path / "execution-9").mkdir()
+    assert read_before(StepFiles(tmp_path)) == reason

@@ -20,7 +20,7 @@ from proofmark.judge.judging import read_and_judge
 from proofmark.judge.next_steps import NextStep
 from proofmark.judge.results import Again
 from proofmark.report.run_data import gather
-from proofmark.report.sections.signed_sheets import exceptions, next_steps
+from proofmark.report.sections.signed_sheets import exceptions, next_steps, signatures
 from proofmark.runs.run import Run
 
 RATES = {f"n{number}": (100.0, 100.5, 101.0) for number in range(1, 9)}
@@ -73,6 +73,19 @@ def test_each_sheet_has_its_number_and_the_digest_of_the_evidence(accepted: Run)
 def test_without_a_contract_there_is_nothing_to_sign(tmp_path: Path) -> None:
     _verdict, page = reported(fleet_run(tmp_path, RATES, more=2))
     assert 'id="signatures"' not in page and 'id="exceptions"' not in page
+
+
+def test_a_contract_without_an_item_for_this_suite_is_not_signed(accepted: Run) -> None:
+    """The control has a limit of the contract, and its digests."""
+    data = gather(accepted, read_and_judge(accepted)[1])
+    (made,) = signatures(data, accepted.products)
+    ((_, digests),) = (block.tables for block in made.blocks)
+    names = [row.head.cell.text for row in digests.rows]
+    files = ["verdict.json", "records.parquet", "plan.json", "inputs/site.json"]
+    assert names == [*files, "Steps of the plan", "Programs"]
+    other = replace(data, verdict=replace(data.verdict, limits=()))
+    assert (data.site.contract is not None) and not other.verdict.contract
+    assert signatures(other, accepted.products) == ()
 
 
 def test_the_page_has_the_verdict_and_the_limit(run: Run) -> None:
