@@ -13,8 +13,8 @@ from tests.unit.records.test_binding import make_plan_of
 from proofmark.common.message import NOTHING, Message
 from proofmark.plan.plan import Step
 from proofmark.records.binding import BindingCheck, HostNames
-from proofmark.records.execution_checks import invalid_reason, read_before
-from proofmark.runs.attempts import Attempt
+from proofmark.records.execution_checks import file_system_reason, invalid_reason, read_before
+from proofmark.runs.attempts import Attempt, FilesReport
 from proofmark.runs.run_files import StepFiles
 
 FILES = {
@@ -182,3 +182,23 @@ def test_a_reading_step_that_was_interrupted_may_read_from_the_page_cache(
         (tmp_path / f"unfinished-{number + 1}").mkdir()
     (tmp_path / "execution-9").mkdir()
     assert read_before(StepFiles(tmp_path)) == reason
+
+
+def test_a_scratch_folder_that_failed_names_the_nodes_and_those_that_could_write() -> None:
+    def report(host: str, why: str) -> FilesReport:
+        return FilesReport(host, "/scratch", True, 5, why)
+
+    full, denied = "f: No space left on device", "f: Permission denied"
+    every = [report("n1", full), report("n2", ""), report("n3", denied), report("n4", full)]
+    reports = {each.host: each for each in every}
+    parts = (
+        Message("scratch-full-on", problem=every[0].problem, nodes="n[1,4]"),
+        Message("scratch-failed-on", problem=every[2].problem, nodes="n3"),
+    )
+    sound = Message("scratch-worked-on", nodes="n2")
+    found = file_system_reason(reports)
+    assert found == Message("scratch-failed", folder="/scratch", problems=(*parts, sound))
+    del reports["n2"]
+    found = file_system_reason(reports)
+    assert found == Message("scratch-failed", folder="/scratch", problems=parts)
+    assert file_system_reason({"n2": every[1]}) == file_system_reason({}) == NOTHING

@@ -77,6 +77,12 @@ def test_a_single_node_has_no_number(data: RunData) -> None:
     assert about(replace(data, nodes=[]))["Machine"] == "unknown: no provenance was collected"
 
 
+def test_a_node_whose_jobs_left_no_report_is_not_on_the_page(data: RunData) -> None:
+    first, second, *_ = data.nodes
+    given = {each.host: each for each in (first.model_copy(update={"jobs": ()}), second)}
+    assert gather(data.run, data.verdict, None, given).nodes == [second]
+
+
 @pytest.mark.parametrize(
     ("nodes", "shown"),
     [

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, Literal
 
 import pytest
 from tests.fixtures.finished import written_verdict
@@ -13,13 +15,14 @@ from tests.fixtures.fleet import fleet_run
 
 from proofmark.common.errors import BadInput
 from proofmark.common.files import read_json
+from proofmark.common.message import Message
 from proofmark.judge.acceptance import Part
-from proofmark.report import products
+from proofmark.report import products, statement
 from proofmark.report.products import Made, made_of, write_plot_files, write_products
 from proofmark.report.run_data import gather
 from proofmark.report.sections import issues
-from proofmark.report.statement import Predicate, made_again
-from proofmark.runs.run import Run
+from proofmark.report.statement import Predicate, SignedRun, made_again
+from proofmark.runs.run import Run, Seal
 
 FIRST, SECOND = 1_795_000_000, 1_795_003_600
 """Times of two reports, an hour between."""
@@ -117,3 +120,33 @@ def test_an_acceptance_is_made_of_runs_with_a_contract(run: Run, tmp_path: Path)
     ):
         with pytest.raises(BadInput, match=found):
             made_again([run], asked.model_copy(update={"id": name}), tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["run", "acceptance"])
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("same", [True, False])
+def test_of_what_other_versions_made_the_evidence_is_compared(
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: Literal["run", "acceptance"],
+    named: bool,
+    same: bool,
+) -> None:
+    """The runs, and the name of a run. An acceptance has a name of its own."""
+    monkeypatch.setattr(statement, "other_versions", lambda made: "numpy 1")
+    time = datetime(2031, 2, 3, tzinfo=UTC)
+    sealed = replace(run, seal=Seal(run.folder, 1, "ab" * 32, [], time, "ida", "ida", {}))
+    monkeypatch.setattr(statement, "runs_in", lambda folder, kind: [sealed])
+    stated = SignedRun.of(sealed)
+    predicate = Predicate(
+        kind=kind,
+        id=run.id if named else "another",
+        site="here",
+        partitions={},
+        runs=[stated if same else stated.model_copy(update={"sealed_by": "omar"})],
+        made=Made(written=time, language="en", versions={}),
+    )
+    files: Any = None  # they are not compared
+    found = statement.against_evidence(run.folder, files, predicate)
+    good = same and (named or kind == "acceptance")
+    assert found == ([] if good else [Message("predicate-other", name="runs")])

@@ -98,6 +98,21 @@ def test_of_running_steps_the_busiest_process_of_each_name_is_named(tmp_path: Pa
     assert disturbing(run, [], []) == ""
 
 
+def test_a_running_step_that_nothing_disturbs_names_no_node(tmp_path: Path) -> None:
+    """What disturbed an earlier step is named as if it were alone."""
+    run = RunFiles(tmp_path)
+    place = StepFiles(run.step("s/n1").folder / "unfinished-1").samples / "n1"
+    place.mkdir(parents=True)
+    (place / "sums").write_text(json.dumps({**NODE, "host": "n1", "others": []}))
+    executed(run, "old", disturbed=[True])
+    noise = StepFiles(run.step("old").folder / "execution-1").noise
+    others = [named("make", 5, pid=7, user="root")]
+    noise.write_text(json.dumps([{**NODE, "host": "n2", "others": others}]))
+    running = step_of_nodes(folders=lambda: ["s/n1"])
+    found = disturbing(run, [Repeat("old", 2, GAVE_UP, "old")], [running])
+    assert found == "make (50 % of a CPU, pid 7 of root)"
+
+
 @pytest.mark.parametrize(
     ("ages", "expected"),
     [
