@@ -295,7 +295,7 @@ class BaselineComparison:
         """
         masks = ((part, getattr(part, name)) for part in self.parts)
         found = [part.limits.figure[mask] for part, mask in masks if mask is not None]
-        return np.unique(np.concatenate([*found, np.zeros(0, dtype=np.int64)])).astype(np.int64)
+        return np.unique(np.concatenate([*found, np.zeros(0)])).astype(np.int64)
 
     @cached_property
     def visible_change(self) -> float:

@@ -313,7 +313,8 @@ def _ports(
     The counters are read only if a node has active ports of several rates or networks.
     """
     partition, moved = site.partition, {}
-    if any(len({(p.rate, p.layer) for p in active_ports(of)}) > 1 for of in facts.values()):
+    kinds = [{(port.rate, port.layer) for port in active_ports(of)} for of in facts.values()]
+    if [each for each in kinds if len(each) > 1]:
         names = names_of_hosts(run, site, probes)
         moved = adapters_that_moved(run.files, run.plan.steps(), names)
     network, variables = partition.fabric.network, partition.launch.every

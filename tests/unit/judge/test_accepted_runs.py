@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from tests.fixtures.kit import make_kit
 
 from proofmark.common.errors import BadInput, InputError
+from proofmark.judge.baseline import changes
 from proofmark.judge.baseline_files import (
     Acceptance,
     JudgedFigures,
@@ -198,6 +199,28 @@ def test_a_run_is_in_a_baseline_once(site: Site) -> None:
     assert refused.value.mistakes == (
         InputError("RUN", "", "run1: in the baseline accepted", "another run"),
     )
+
+
+def test_what_changed_since_the_newest_accepted_run(site: Site) -> None:
+    """Only nodes and packages of both runs are compared."""
+
+    def programs(**versions: str) -> dict[ProgramTrait, str]:
+        return {
+            ProgramTrait("trait-version", package=name): each for name, each in versions.items()
+        }
+
+    known = judged(libraries=tuple(programs(hpc="1", gone="1", same="1").items()))
+    baseline, _ = accepted_baseline("run1", known, site, stated())
+    traits = {"n1": {"kernel": "6.2"}, "n2": {"kernel": "6.2"}, "n9": {"kernel": "6.3"}}
+    found = changes(baseline, traits, programs(hpc="2", new="1", same="1"))
+    assert [f"{each}" for each in found] == [
+        "hpc: version: 1 → 2",
+        "new: version: – → 1",
+        "kernel: 6.1 → 6.2 on n[1-2]",
+    ]
+    assert found[2].as_json() == {
+        **{"what": "kernel", "before": "6.1", "after": "6.2", "nodes": "n[1-2]"}
+    }
 
 
 DIGEST = "0123456789abcdef" * 4

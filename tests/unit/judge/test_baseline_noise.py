@@ -130,6 +130,17 @@ def test_printed_digits_limit_the_noise() -> None:
     assert part.limits.noise == pytest.approx(np.full(20, 0.1 / 12**0.5 / 1.2))
 
 
+@pytest.mark.parametrize(("nodes", "judged"), [(3, 0), (4, 1), (5, 1)])
+def test_a_new_node_needs_four_accepted_nodes_that_are_like_it(nodes: int, judged: int) -> None:
+    alike = run_of(np.full(nodes, 100.0), np.full(nodes, 0.01), 3, 1, "a")
+    accepted = alike.with_columns(node=pl.format("n{}", FIGURE), parameters=pl.lit("0"))
+    new = run_of(np.full(1, 100.0), np.full(1, 0.01), 3, 2, "b")
+    found = compared(new.with_columns(node=pl.lit("new")), accepted)
+    assert len(found.compared) == judged
+    own = compared(new.with_columns(node=pl.lit("n0")), accepted)
+    assert [len(own.judge(0)), len(own.compared)] == [1 + judged, 1]
+
+
 def words(comparison: BaselineComparison) -> dict[str, int]:
     """Return the number of figures by the outcome of their first judgement."""
     answers = (comparison.judge(figure)[0] for figure in comparison.compared.tolist())

@@ -15,9 +15,10 @@ from tests.fixtures.messages import disturbed, said
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.printed_command import PrintedCommand
 from proofmark.judge.additions import Finding, Suspect
+from proofmark.judge.confidence import too_noisy
 from proofmark.judge.coverage import Coverage, Uncovered
 from proofmark.judge.diagnosis.bad_nodes import BadNode, BadNodes, SlowFigure
-from proofmark.judge.ending import ending, next_command
+from proofmark.judge.ending import ending, next_command, open_points
 from proofmark.judge.executions import RunConditions
 from proofmark.judge.next_steps import LONGEST_REASON, named, next_steps
 from proofmark.judge.references.judgement import Judgement
@@ -128,6 +129,17 @@ def test_a_suspect_of_a_package_is_the_step_for_what_it_explains() -> None:
 def test_the_node_is_named_if_several_were_measured() -> None:
     worst, _ = lines(verdict(figure("PASS"), figure("FAIL", 80.0, node="n2")))
     assert worst == "FAIL fake rate 80 MB/s on n2: 80.0 is not enough"
+
+
+@pytest.mark.parametrize(("others", "place"), [((), ""), (("n2",), " on n1")])
+def test_a_noisy_figure_is_named_with_its_node_if_several_were_measured(
+    others: tuple[str, ...], place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noisy, noise = figure("UNJUDGED", 80.0, node="n1"), too_noisy(0.62, 0.1, 14)
+    monkeypatch.setattr(GivenResults, "too_noisy", lambda self: iter([(noisy, noise)]))
+    judged = verdict(noisy, *(figure("PASS", node=node) for node in others))
+    *_, line = open_points(judged)
+    assert line == f"UNJUDGED fake rate 80 MB/s{place}: {noise}"
 
 
 def test_a_figure_is_named_with_its_parameters() -> None:

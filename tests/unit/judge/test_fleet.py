@@ -27,6 +27,7 @@ from proofmark.judge.fleet.critical_values import (
     critical_value,
     fleet_limit,
     level_of_one,
+    untied,
 )
 from proofmark.judge.fleet.populations import separating
 from proofmark.judge.judging import judge_run
@@ -146,6 +147,23 @@ class TestPower:
         limit = fleet_limit([100.0] * 3, "higher", 0.01)
         assert limit.limit is None
         assert "too few" in limit.powerless
+        assert fleet_limit([100.0, 99.0, 98.0], "higher", 0.01).powerless.fields["gap"] == "2"
+        for nothing in ([0.0] * 3, []):
+            assert fleet_limit(nothing, "higher", 0.01).powerless.fields["gap"] == "0"
+
+    @pytest.mark.parametrize(
+        ("values", "spread"),
+        [
+            ([1, 5, 1, 5, 1], [2 / 3, 1, 4 / 3, 4.75, 5.25]),
+            ([1, 2, 3], [1, 2, 3]),
+            ([2, 2], [2, 2]),
+            ([0.0, 0.0, 0.0, 0.0, 1.0], [0, 0, 0.125, 0.375, 1]),  # no value is negative
+        ],
+    )
+    def test_equal_values_are_spread_over_what_was_rounded_to_them(
+        self, values: list[float], spread: list[float]
+    ) -> None:
+        assert untied(np.array(values, dtype=float)).tolist() == pytest.approx(spread)
 
     def test_the_limit_holds_if_a_third_of_a_large_fleet_is_bad(self) -> None:
         values = [*healthy(200, 5), *([60.0] * 90)]

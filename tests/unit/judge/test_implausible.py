@@ -13,7 +13,7 @@ from tests.fixtures.fleet import fleet_run
 from tests.folders import BENCHMARKS, PROBES
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.judge.diagnosis.copied_outputs import copied_outputs
+from proofmark.judge.diagnosis.copied_outputs import copied_outputs, measured_places
 from proofmark.judge.diagnosis.node_faults import same_machines
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
@@ -86,6 +86,18 @@ def test_outputs_of_a_large_fleet_are_equal_by_chance(own: bool) -> None:
     values[7] = values[2007]
     found = copied_outputs(stream_fleet(values), benchmarks)
     assert found.keys() == ({"n7", "n2007"} if own else set())
+
+
+def test_digits_that_like_nodes_share_are_no_copy() -> None:
+    """The residual of HPL is that of the matrix, and the time follows from the rate."""
+    usual: dict[str, Any] = dict.fromkeys(Record.__dataclass_fields__, "")
+    usual |= {"case": "hpl", "benchmark": "HPL", "origin": "measured", "node": "n1", "valid": True}
+    metrics = ("rmax", "time", "residual")
+    rows = [{**usual, "metric": name, "value": 1.5, "parameters": {}} for name in metrics]
+    records = Records.of([Record(**{**row, "attempt": 1, "repeat": 1}) for row in rows])
+    places = measured_places(records, load_benchmarks(BENCHMARKS))
+    assert "residual" not in {records[place].metric for place in places.tolist()}
+    assert len(places) > 0
 
 
 def test_the_same_output_twice_on_one_node_is_no_copy(tmp_path: Path) -> None:
@@ -193,6 +205,8 @@ def test_a_good_node_among_bad_ones_is_not_named(tmp_path: Path) -> None:
     case = {"references": [REFERENCE]}
     good = verdict_of(tmp_path, {**rates, "n4": [170_000.0, 171_000.0]}, case=case)
     assert named(good) == {}
+    above = verdict_of(tmp_path / "above", {**rates, "n4": [262_000.0, 263_000.0]}, case=case)
+    assert named(above).keys() == {"n4"} and "too good to be true" in named(above)["n4"]
 
 
 @pytest.mark.fault("too-good")

@@ -46,6 +46,11 @@ def rack(*slow: int, by: float = 0.05) -> Shape:
     [
         pytest.param(noise(), "", (), id="alike"),
         pytest.param(rack(1), "levels", range(6, 12), id="a rack"),
+        pytest.param(
+            noise(spread=0.012) - 0.03 * np.isin(NUMBER // 6, (0, 2)),
+            *("levels", (*range(6), *range(12, 18))),
+            id="two racks in noise",
+        ),
         pytest.param(rack(0, 2, by=0.025), "levels", (*range(6), *range(12, 18)), id="two racks"),
         pytest.param(
             noise() - 0.05 * (NUMBER % 3 == 2) - 0.001 * (NUMBER // 6),

@@ -289,6 +289,16 @@ def test_a_slot_or_port_below_what_its_card_can_have_is_named(
         }.items() <= each.fields.items()
 
 
+@pytest.mark.parametrize("stated", [False, True])
+def test_a_narrow_slot_is_open_unless_the_rate_of_the_rails_is_stated(stated: bool) -> None:
+    nodes = {"skl0001": as_host(in_slot(X8, X16), "skl0001")}
+    node = stated_node(**({"rails": {"rate": HDR}} if stated else {}))
+    records = stream(["numa-0", "numa-1"], {}, ["skl0001"])
+    verdict = judge(replace(evidence(records), facts=nodes, node=node))
+    open_ = [each for each in verdict.unmet if each.code == "slot-narrow-on"]
+    assert [each.fields["nodes"] for each in open_] == ([] if stated else ["skl0001"])
+
+
 def test_a_second_port_without_a_cable_is_no_fault() -> None:
     """The two ports of a card of mlx5 are two adapters, functions of one PCI device."""
     second = port(0, "1: DOWN").model_copy(update={"adapter": "mlx5_1", "slot": "0000:01:00.1"})

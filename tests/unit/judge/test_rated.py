@@ -73,6 +73,7 @@ def test_a_stated_value_replaces_that_of_the_probe(
     rule: Rule, memory: str, value: float, unit: str, virtual: str | None
 ) -> None:
     found = limit(rule, facts(virtual=virtual), memory=memory, stated=STATED)
+    assert virtual is None or found.reach == 1
     assert found.value == pytest.approx(value)
     assert UNIT_OF[rule] == unit
     assert found.source.endswith("the offer")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from pydantic import ValidationError
-from tests.fixtures.finished import written_verdict
+from tests.fixtures.finished import as_host, written_verdict
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import item
 from tests.fixtures.stated import sourced, stated_node
@@ -19,6 +19,7 @@ from tests.folders import PROBES
 
 from proofmark.cases.reference import Rule
 from proofmark.cli.main import main
+from proofmark.common.message import Message
 from proofmark.common.message_table import MESSAGES
 from proofmark.judge import stated_parts
 from proofmark.judge.baseline import accepted_parts
@@ -503,6 +504,39 @@ def test_the_limit_of_an_upgraded_node_follows_from_its_own_parts() -> None:
     assert (nominal.dimms, nominal.sources["dimms"]) == (None, "accepted")
 
 
+@pytest.mark.parametrize(
+    ("slow", "rates"),
+    [
+        (0, [100.0, 100.0, 100.0, 100.0]),
+        (1, [100.0, 100.0, 100.0, 100.0]),  # most nodes have the faster port
+        (3, [None, 40.0, 40.0, 40.0]),  # n0 was upgraded: its limit is that of its own port
+    ],
+)
+def test_the_ports_that_carry_messages_have_the_rate_of_most_nodes(
+    slow: int, rates: list[float | None]
+) -> None:
+    """What most nodes have on another port is no rate of these."""
+    (port,) = facts().ports
+    other = port.model_copy(update={"adapter": "mlx5_1", "rate": "200 Gb/sec (4X HDR)"})
+    nodes = {}
+    for place in range(4):
+        rate = "40 Gb/sec (4X QDR)" if place >= 4 - slow else EDR["rails"]["rate"]
+        own = port.model_copy(update={"rate": rate})
+        nodes[f"n{place}"] = as_host(facts(ports=(own, other)), f"n{place}")
+    stated = statements(nodes, Parts(), {})
+    carrying = dict.fromkeys(nodes, ("mlx5_0:1",))
+    found = [*nominal_parts(nodes, stated, carrying).values()]
+    assert [each.ports for each in found] == [("mlx5_0:1",)] * 4
+    assert [each.gbit_per_s for each in found] == rates
+    assert {each.sources["gbit_per_s"] for each in found} == {"usual"}
+    assert all(not each.ports for each in nominal_parts(nodes, stated).values())
+    declared = statements(nodes, Parts(rails=(200.0,)), {})
+    given = [*nominal_parts(nodes, declared, carrying).values()]
+    assert {(each.gbit_per_s, each.sources["gbit_per_s"]) for each in given} == {
+        (200.0, "declared")
+    }
+
+
 def test_the_parts_of_a_node_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a probe found stands beside what was stated, so that nothing finds it again."""
     found: list[NodeFacts] = []
@@ -519,6 +553,32 @@ def test_the_parts_of_a_node_are_found_once(monkeypatch: pytest.MonkeyPatch) -> 
     [*empty_channels(nodes, stated), *unknown_orders(nodes, stated)]
     assert unread_parts(nodes, stated) == ()
     assert found == [*nodes.values()]
+
+
+A, B, INVENTED = "Intel Xeon Gold 6148", "Intel Xeon Gold 6130", "QEMU Virtual CPU version 2.5+"
+
+
+@pytest.mark.parametrize(
+    ("models", "declared", "found"),
+    [
+        ([A, A, B, B], None, f"2 × {A}, 2 × {B}"),
+        ([A, A, B, B], A, ""),
+        ([A, A, A, A], None, ""),
+        ([A, INVENTED, A, INVENTED], None, ""),  # a hypervisor shows a name of its own
+        ([A, "Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz", A, A], None, ""),
+    ],
+)
+def test_nodes_with_several_processors_ask_which_was_ordered(
+    models: list[str], declared: str | None, found: str
+) -> None:
+    nodes = {
+        f"n{place}": facts(cpu_model=model, virtual="kvm" if model == INVENTED else None)
+        for place, model in enumerate(models)
+    }
+    stated = statements(nodes, Parts(processor=declared), {})
+    about = {"nodes": "n[0-3]", "found": found, "key": "partition.node.cpu_model"}
+    expected = [Message("order-unknown", **about)] if found else []
+    assert [*unknown_orders(nodes, stated)] == expected
 
 
 @pytest.mark.parametrize(

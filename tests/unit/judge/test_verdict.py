@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -21,6 +21,7 @@ from proofmark.judge.coverage import Uncovered
 from proofmark.judge.diagnosis.bad_nodes import Suspects, bad_nodes
 from proofmark.judge.evidence import Doubt, Evidence
 from proofmark.judge.judging import judge
+from proofmark.judge.references.judgement import Judgement, Terms
 from proofmark.judge.verdict import WORDS, Coverage, Verdict
 from proofmark.packages.exports.junit import suite_of
 from proofmark.plan.plan import Plan
@@ -412,6 +413,33 @@ def test_a_node_whose_links_are_slow_is_named(known: tuple[Plan, Benchmarks], sl
     assert [node.host for node in bad.nodes] == ([f"n{slow}"] if slow else [])
     assert verdict.counts["FAIL"] == (2 if slow else 0)
     assert bad.links == ()
+
+
+class AsCompared(Terms):
+    """The terms of outputs of others, without conditions."""
+
+    largest_ratio: ClassVar[float] = 10.0
+
+    def judge(
+        self, record: Record, reference: Reference, compared: Callable[[], Judgement]
+    ) -> Judgement:
+        return compared()
+
+
+@pytest.mark.parametrize(("terms", "outcome"), [(None, "FAIL"), (AsCompared(), "UNJUDGED")])
+def test_slow_executions_fail_only_what_the_kit_measured(
+    known: tuple[Plan, Benchmarks], terms: Terms | None, outcome: str
+) -> None:
+    """Of outputs of others it is not known which ran together, nor how often."""
+    plan, benchmarks = known
+    limit = item(case="fake", metric="rate", value=95, unit="MB/s", at_least=1)
+    values = enumerate((100.0, 101.0, 99.0, 50.0, 51.0), 1)
+    records = [
+        record(1, step=f"000{place}-fake-1", repeat=place, value=each) for place, each in values
+    ]
+    found = judge(Evidence("r", plan, Records.of(records), benchmarks, [limit], terms=terms))
+    (answers,) = found.results.answers.values()
+    assert [each.outcome for each in answers if each.kind == "contract"] == [outcome]
 
 
 @pytest.mark.parametrize(("value", "outcome"), [(100.0, "UNJUDGED"), (50.0, "FAIL")])
