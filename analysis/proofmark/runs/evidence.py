@@ -290,7 +290,7 @@ def _with_next(
 def sealed_digests(folder: Path) -> list[str]:
     """Return the digests of the archives in ``evidence/SHA256SUMS``, by their number.
 
-    The newest archive has no line after a kill. `seal` lists it.
+    The newest archive has no line after a kill. `seal` lists it. No archive is older than the list.
 
     Raises:
         BadInput: the list is damaged or missing, or another user can change it.
@@ -303,9 +303,9 @@ def sealed_digests(folder: Path) -> list[str]:
         lines = read_regular(path, MAX_SMALL_BYTES).decode("ascii", "replace").splitlines()
     except (FileNotFoundError, NotADirectoryError):
         lines = []
-    if newest > _path(folder, len(lines) + 1):
+    if newest > _path(folder, len(lines) + path.is_file()):
         found = f"{len(lines)} lines, and {newest.name}"
-        raise bad_input(path, "", found, "the line of sha256sum of each archive before it")
+        raise bad_input(path, "", found, "the lines that `sha256sum *.tar` prints in its folder")
     if len(lines) > MAX_ARCHIVES:
         raise bad_input(path, "", f"{len(lines)} archives", f"at most {MAX_ARCHIVES}")
     digests = []
@@ -373,6 +373,8 @@ def seal(folder: Path) -> SealedEvidence:
                 if sealed is known:
                     _note_checked(known)
                     return known
+                if not known.heads:
+                    _write_list(known)  # so that an archive without any list is no kill
                 new.chmod(0o444)
                 new.rename(known.next_archive)
             finally:

@@ -656,14 +656,31 @@ def test_a_damaged_folder_of_evidence_is_refused_and_gets_no_archive(
     assert {each.name for each in path.parent.iterdir()} == left
 
 
-@pytest.mark.parametrize("damage", [_removed, _emptied])
-def test_the_archive_that_a_kill_left_without_its_line_is_listed(
-    run: Path, damage: Callable[[Path], None]
+def test_one_archive_without_its_list_is_refused_and_stays(
+    run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """A kill leaves a list. The control: what sha256sum writes is the list again."""
+    known = seal(run)
+    (path,), sums = archives(run), RunFiles(run).evidence / SUMS
+    listed, content = sums.read_text(), path.read_bytes()
+    sums.unlink()
+    for call in (lambda: collect(run, 3), lambda: main(["verdict", f"{run}"])):
+        call()
+        assert f"{sums}: found 0 lines, and 0001.tar; accepted: " in capsys.readouterr().err
+    assert (archives(run), path.read_bytes(), sums.exists()) == ([path], content, False)
+    written = subprocess.run(
+        ["sha256sum", path.name], cwd=sums.parent, check=True, capture_output=True, text=True
+    )
+    assert written.stdout == listed
+    sums.write_text(written.stdout)
+    assert seal(run).digests[0] == known.digest
+
+
+def test_the_archive_that_a_kill_left_without_its_line_is_listed(run: Path) -> None:
     """It is whole, because it got its name after its last byte. It is not written again."""
     first = _again(run, "one")
     content = archives(run)[0].read_bytes()
-    damage(RunFiles(run).evidence / SUMS)
+    _emptied(RunFiles(run).evidence / SUMS)
     assert read_evidence(run) is None
     assert seal(run).digests == first.digests
     second = _again(run, "two")
