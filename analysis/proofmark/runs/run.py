@@ -32,7 +32,7 @@ from proofmark.common.files import (
     exists,
     paths_in,
     read_json,
-    read_regular,
+    regular_or_empty,
     text_or_empty,
     write_atomic,
 )
@@ -175,9 +175,9 @@ def _joined(site: Site, joining: Growth) -> Site:
     """Return `site` with the hosts of `joining`, as the inventory reached them at that time."""
     access = site.ssh
     if access is not None and joining.ssh is not None:
-        hosts = {host: joining.ssh.of(host) for host in joining.hosts}
+        hosts = {**access.hosts, **{host: joining.ssh.of(host) for host in joining.hosts}}
         others = {host: each for host, each in hosts.items() if each != access.usual}
-        access = Access(shell=access.shell, usual=access.usual, hosts={**access.hosts, **others})
+        access = Access(shell=access.shell, usual=access.usual, hosts=others)
     return site.model_copy(
         update={
             "hosts": tuple(dict.fromkeys((*site.hosts, *joining.hosts))),
@@ -416,10 +416,7 @@ class _Reasons(RootModel[dict[str, Message]]):
 
 
 def _entered(files: RunFiles) -> list[str]:
-    try:
-        return read_regular(files.entered, MAX_SMALL_BYTES).decode(errors="replace").split()
-    except FileNotFoundError:
-        return []
+    return regular_or_empty(files.entered, MAX_SMALL_BYTES).decode(errors="replace").split()
 
 
 def benchmarks_of(run: Run) -> Benchmarks:

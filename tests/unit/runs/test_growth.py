@@ -82,3 +82,19 @@ def test_a_part_joins_a_run_if_it_has_jobs_and_nodes_arrive(
     stranger = Arriving(None, arrive=arrive)
     monkeypatch.setattr(start, "kind_of", lambda plan: stranger)
     assert start._join(run, run.plan, site) is None
+
+
+def test_a_host_that_joins_again_has_its_newest_access(tmp_path: Path) -> None:
+    """Also the usual one, which no list of hosts names. The control: one that stays has its own."""
+    kit = make_kit(tmp_path)
+    kit.case()
+    usual = HostAccess(user="usual")
+    own = HostAccess(host_name="10.0.0.2", user="own", port="2222", identity_file="/key")
+    moved = own.model_copy(update={"host_name": "10.0.0.9"})
+    first = kit.site(hosts=("n1", "n2", "n3", "n4")).model_copy(
+        update={"ssh": Access(usual=usual, hosts={"n2": own, "n3": own, "n4": own})}
+    )
+    run = kit.run(site=first)
+    again = {"hosts": ("n2", "n3"), "ssh": Access(usual=usual, hosts={"n3": moved})}
+    add_growth(run.folder, [], first.model_copy(update=again))
+    assert site_now(run.folder).ssh == Access(usual=usual, hosts={"n3": moved, "n4": own})
