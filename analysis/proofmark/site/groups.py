@@ -275,7 +275,7 @@ class PartitionGroup(StrictModel):
         return access(ways)
 
 
-NO_HOSTS = rb"^(locks|baselines|allowed_signers|contract\.yml)$"
+NO_HOSTS = f"^({'|'.join(map(re.escape, BESIDE_HOSTS))})$".encode()
 """The files of a site that are no inventory, as in the ansible.cfg of the checkout."""
 RESOLVED = TypeAdapter(dict[str, PartitionGroup])
 """Reads the groups that a play has resolved, by name."""

@@ -359,6 +359,7 @@ def test_ansible_reads_no_file_of_the_kit_beside_the_hosts(tmp_path: Path) -> No
         (site / folder).mkdir(parents=True)
         (site / folder / "figures").write_bytes(b"[compute]\nn1 \"\xb5 'x\n")
     (site / "hosts").write_text("[compute:children]\nfat\n[fat]\nn1\n")
+    (site / "waivers.json").write_text('{"waivers": []}\n')
     (tmp_path / "ansible.cfg").write_text("[defaults]\n")
     code = (
         "import sys; from pathlib import Path; from proofmark.site.groups import read_groups\n"
