@@ -47,7 +47,7 @@ HPL = "hpl-2.3_N2048-6144_NB128-192_P1Q2.txt"
         ("osu-bw", OSU, r"\n1024 .*", "", "bandwidth", "reader-no-row-between"),
         ("imb-pingpong", IMB, r"\n +1024 .*", "", "bandwidth", "reader-no-row-between"),
         ("osu-bw", OSU, r"(\n8 +)[\d.]+", r"\g<1>0.00", "bandwidth", "reader-zero-rate"),
-        ("hpl", HPL, r"0\.22( +)2\.6177e\+01", r"0.00\g<1>0.0000e+00", "time", "reader-zero-rate"),
+        ("hpl", HPL, r"0\.22( +)2\.6177e\+01", r"0.00\g<1>0.0000e+00", "time", "reader-zero-time"),
         ("npb-btio", BT, r"(I/O data rate .*: +)\S+", r"\g<1>0.00", "io_rate", ""),
     ],
 )

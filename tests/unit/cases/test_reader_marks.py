@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
@@ -239,6 +240,27 @@ def test_a_rate_of_zero_is_invalid(case: str, text: str) -> None:
     zeros = [reading for reading in read(case, text) if reading.value == 0]
     assert [reading.valid for reading in zeros] == [False]
     assert "is 0: nothing was measured" in zeros[0].reason
+
+
+@pytest.mark.fault("zero-time")
+@pytest.mark.parametrize(
+    ("case", "output", "row", "metric"),
+    [
+        ("imb-collectives", "imb-2021.18.1_nbc_n2.txt", r"(\n +8 +20 +)\d+\.\d\d", "t_ovrl"),
+        ("osu-collectives", "osu-5.3_ialltoall_n4.txt", r"(\n8 +)\d+\.\d\d", "overall"),
+        ("osu-latency", "osu-7.4_latency_n2.txt", r"(\n8 +)\d+\.\d\d", "latency"),
+    ],
+)
+def test_a_time_of_zero_is_below_the_resolution_also_beside_others(
+    case: str, output: str, row: str, metric: str
+) -> None:
+    """The control is the output before the change: 0.00 of a part of a time is a number."""
+    text = text_of(output)
+    assert all(reading.valid for reading in read(case, text))
+    changed = re.sub(row, r"\g<1>0.00", text, count=1)
+    refused = [each for each in read(case, changed) if not each.valid]
+    assert {each.metric for each in refused if each.value == 0} == {metric}
+    assert all(f"{metric} is 0: it is below the resolution" in each.reason for each in refused)
 
 
 def test_a_small_bandwidth_beside_its_time_is_a_rounded_number() -> None:

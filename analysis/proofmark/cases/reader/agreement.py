@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise, product
@@ -87,14 +87,17 @@ def check(
             each.problems += filter(None, problems)
 
 
-def refuse_zero_rates(units: Mapping[str, str], builders: Sequence[ReadingBuilder]) -> None:
+def refuse_zeros(
+    units: Mapping[str, str], short: Collection[str], builders: Sequence[ReadingBuilder]
+) -> None:
     """Add a problem to each rate of zero: the program did not do what it should measure.
 
-    So does a time of zero without a rate. A time beside its rate, and the bandwidth of a small
-    message beside its time or its message rate, are rounded numbers.
+    So does a time of zero: it is below the resolution of the output. A time of `short`, and the
+    bandwidth of a small message, are rounded numbers beside another number of their row.
 
     Args:
         units: metric → unit.
+        short: times that an output states beside their rate, and parts of a time.
     """
     if all(each.value != 0 for each in builders):
         return  # of most outputs
@@ -104,9 +107,10 @@ def refuse_zero_rates(units: Mapping[str, str], builders: Sequence[ReadingBuilde
         for each in row:
             base = bases[each.metric]
             message = base == "/byte/s" and "bytes" in each.parameters
-            rounded = measured and (message or base == "/s")
+            rounded = measured and (message or each.metric in short)
             if each.value == 0 and base.endswith("/s") and not rounded:
-                each.problems.append(Message("reader-zero-rate", metric=each.metric))
+                code = "reader-zero-time" if base == "/s" else "reader-zero-rate"
+                each.problems.append(Message(code, metric=each.metric))
 
 
 _Summary = Callable[[Sequence[float]], float]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from proofmark.cases.reader.agreement import check, refuse_zero_rates
+from proofmark.cases.reader.agreement import check, refuse_zeros
 from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder
 from proofmark.cases.reader.documents import first_document, read_documents
 from proofmark.cases.reader.reader import Reader, read_text
@@ -94,7 +94,7 @@ def program_runs(
         check(reader.agree, run.builders, run.facts)
         # The copy of a case in an old run can lack a metric that the program prints.
         run.builders = [each for each in run.builders if each.metric in reader.units]
-        refuse_zero_rates(reader.units, run.builders)
+        refuse_zeros(reader.units, reader.short, run.builders)
     return runs
 
 

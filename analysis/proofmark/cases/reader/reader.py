@@ -117,6 +117,7 @@ class Reader:
             `printed` if its last digit is rounded.
         no_setting: options and names in `settings` that other rules read, or that change no figure.
         agree: numbers of one row that determine each other.
+        short: times that may be printed as 0: beside their rate, and parts of a time.
         starts: the banner, the line that begins a run of the program. An output may contain several
             runs. Each is checked on its own. A run without it is INVALID.
         headers: lines that begin the results of a version that prints no line `starts`.
@@ -150,6 +151,7 @@ class Reader:
     aside: Mapping[str, Literal["int", "printed", "suffixed"]] = field(default_factory=dict)
     no_setting: tuple[str, ...] = ()
     agree: tuple[Agreement, ...] = ()
+    short: tuple[str, ...] = ()
     starts: Pattern | None = None
     headers: tuple[Pattern, ...] = ()
     untitled: bool = False

@@ -84,6 +84,7 @@ HPL = Reader(
     read=read_hpl,
     # Columns of a row have the others.
     no_setting=words("n nb p q pfact nbmin ndiv rfact bcast depth time gflops"),
+    short=("time",),
     # HPL computes the rate from the time (HPL_pdtest.c), and prints hundredths of a second and four
     # digits of the rate.
     agree=(Agreement("time", (f"{_OPERATIONS} / (rmax * 1e9)",), rounding=0.006, within=6e-4),),

@@ -35,6 +35,7 @@ NPB = Reader(
         **{"edge": "int", "iterations": "int", "active": "int", "started": "int"},
         **{"io_percent": "printed", "written": "printed", "mops_process": "printed"},
     },
+    short=("io_time", "time"),
     agree=(
         Agreement(
             "mops", (f"{_OPERATIONS} / (time * 1e6)",), rounding=0.006, rounded={"time": 0.005}

@@ -202,6 +202,7 @@ OSU = Reader(
     read=read,
     prints_benchmark=True,
     no_setting=("-m", "-M", "-V", "-f", "cmd", "copy", "size"),
+    short=("comm_init", "comm_test", "comm_wait"),
     agree=(
         # The mean of the ranks is between the fastest and the slowest.
         _at_most("latency_min", "latency"),
