@@ -109,7 +109,7 @@ def spack(kit: Kit) -> Kit:
         place.parent / "spack.yaml": yaml.safe_dump(environment),
         common / "spack-pins.yaml": yaml.safe_dump(pins),
         common / "programs.yml": "{programs: {}, spack: {}, easybuild: {shell: {name: Shell}}, "
-        "easybuild_gcc: '13.2.0'}\n",
+        "easybuild_gcc: '13.2.0', mpi_wrappers: {}}\n",
         kit.folder / "requirements/spack.txt": "# nothing: the emulated Spack has no solver\n",
     }.items():
         path.write_text(text)
@@ -191,13 +191,13 @@ def test_failed_and_stopped_installs_leave_no_builder_and_continue(spack: Kit) -
         reader.join(600)
         assert process.wait(600) != 0
     text = "".join(seen)
-    assert "1 packages to install from their sources:" in text
+    assert "1 package to install from their sources:" in text
     until(lambda: builders(spack) == [])
     order(spack, "hangs", "")
 
     continued = build(spack)
     assert continued.code == 0, continued.output
-    assert continued.printed("1 packages to install from their sources:")
+    assert continued.printed("1 package to install from their sources:")
     assert not continued.printed("lib-one@2.0, for")
     package = software(spack)
     assert package["hash"] == SITE_SHELL

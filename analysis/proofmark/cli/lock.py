@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import shutil
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,15 +19,16 @@ from proofmark.common.files import write_atomic
 from proofmark.common.kit import kit_folder
 from proofmark.common.processes import environment_of, run_command
 from proofmark.common.progress_lines import say, while_working
+from proofmark.common.text import counted
 from proofmark.site.inventory import Inventory, read_sites
-from proofmark.software.installed import module_variables
+from proofmark.software.installed import module_variables, spellings
 from proofmark.software.spack.installation import SpackInstallation
 from proofmark.software.spack.lock_check import (
     check,
     load_mapping,
     read_spack_yaml,
 )
-from proofmark.software.spack.lock_file import Lock, lock_changes, read_lock
+from proofmark.software.spack.lock_file import Lock, abstract_specs, lock_changes, read_lock
 from proofmark.software.spack.lock_make import (
     copied_environment,
     hashes_of_lock,
@@ -42,7 +42,7 @@ from proofmark.software.spack.site_choice import (
     choose_mpi,
     environment_text,
     find_tools,
-    is_open_mpi,
+    lacking_wrappers,
     programs_of_choice,
     site_environment,
     wanted_blas,
@@ -118,7 +118,7 @@ def _write(
         make(kit, source, folder, spack)
         made = read_lock(path)
         built = sorted(spec.label for spec in made.missing(made.roots, ()))
-        say(f"{len(built)} packages to build: {', '.join(built)}")
+        say(f"{counted(len(built), 'package')} to build: {', '.join(built)}")
         refuse(check(kit, name, system, folder.parents[1]))
     _print_written(path, before)
 
@@ -182,6 +182,8 @@ def _find(options: Namespace, inventory: Inventory, folder: Path, spack: SpackIn
     _print("MPI", mpis)
     _print("BLAS", libraries)
     mpi = choose_mpi(mpis, options.mpi)
+    if mpi:
+        refuse(lacking_wrappers(ROOT, mpi, spellings(kit / "environments").mpi_wrappers))
     blas = choose_blas(libraries, wanted, options.blas)
     toolsets = [f"{path}" for path in sorted(ROOT.glob(TOOLSETS))]
     with while_working("searching build tools with spack external find"):
@@ -194,18 +196,16 @@ def _find(options: Namespace, inventory: Inventory, folder: Path, spack: SpackIn
         say(f"chosen {name}: {f'{part.spec} in {part.prefix}' if part else 'built by Spack'}")
     if blas is None:
         why = "as asked" if options.blas else "no library that was found is one"
-        say(f"built from its source: {wanted.package} threads={wanted.threads}: {why}")
+        say(f"built from its source: {wanted}: {why}")
     if lacking := sorted({*TOOLS} - {each.package for each in tools.tools}):
         say(f"not found, and built from their sources where needed: {', '.join(lacking)}")
-    systems, (scratches, facts) = find_file_systems(ROOT), _of_partitions(inventory, arch)
-    parts = SiteParts(mpi, blas, tools.tools, compiler, scratches, systems)
+    scratches, facts = _of_partitions(inventory, arch)
+    parts = SiteParts(mpi, blas, tools.tools, compiler, scratches, find_file_systems(ROOT), facts)
     if mpi is None:
         say(_drivers_line(environment, parts))
     folder.mkdir(parents=True, exist_ok=True)
     source, made = folder / "spack.yaml", folder / "spack.lock"
     text = environment_text(arch, system, site_environment(environment, parts))
-    for fact, value in facts.items():
-        text = re.sub(rf"\b{fact}=\w+", f"{fact}={value}", text)
     if source.is_file() and source.read_text(encoding="utf-8") == text and _current(kit, folder):
         return False
     made.unlink(missing_ok=True)  # it is of other parts: a stopped solver leaves none
@@ -227,7 +227,7 @@ def _drivers_line(environment: Mapping[str, Any], parts: SiteParts) -> str:
     """Return the line about the drivers of files of the MPI that Spack builds."""
     scratches = ", ".join(sorted(parts.scratches)) or "no declared type"
     required = environment["packages"].get("mpi", {}).get("require", [])
-    if not any(map(is_open_mpi, required)):
+    if all(each.package != "openmpi" for each in abstract_specs(required)):
         return f"drivers of files: those that the environment requires; scratch: {scratches}"
     lacking = "".join(f"; {each}: no headers on this system" for each in parts.without_headers)
     return f"drivers of files: {', '.join(parts.drivers)}; scratch: {scratches}{lacking}"

@@ -96,10 +96,11 @@ class Spellings(StrictModel):
     """The file ``environments/common/programs.yml``.
 
     `easybuild_gcc` is the version of gcc in the toolchain of the easystack. `programs` are all
-    programs of a package, by package.
+    programs of a package. `mpi_wrappers` has the packages whose builds call a compiler wrapper.
     """
 
     programs: dict[str, tuple[str, ...]]
+    mpi_wrappers: dict[str, tuple[str, ...]]
     easybuild_gcc: str
     spack: dict[str, Spelling]
     easybuild: dict[str, Spelling]

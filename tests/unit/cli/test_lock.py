@@ -71,8 +71,9 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in (
         ("usr/bin/mpicc.mpich", ""),
         ("usr/include/x86_64-linux-gnu/mpich/mpi.h", '#define MPICH_VERSION "4.0.2"\n'),
+        *((f"usr/bin/{wrapper}", "") for wrapper in ("mpicxx", "mpif77", "mpif90")),
     ):
-        (root / name).parent.mkdir(parents=True)
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     (root / "usr/bin/mpicc").symlink_to("mpicc.mpich")
     installation = SpackInstallation(tmp_path / "own", tmp_path / "spack", tmp_path / "packages")
@@ -182,6 +183,33 @@ def test_a_fact_of_the_site_is_a_variant_of_its_programs(system: Path, tmp_path:
     kit = yaml.safe_load((ROOT / "environments/local/spack.yaml").read_text())["spack"]
     assert f"{made['definitions']}" == f"{kit['definitions']}".replace("=64000000", "=90000000")
     assert f"{made['definitions']}" != f"{kit['definitions']}"
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "needs"),
+    [
+        ("mpicxx", "intel-mpi-benchmarks, osu-micro-benchmarks"),
+        ("mpif77", "npb"),
+        ("mpif90", "npb"),
+    ],
+)
+def test_an_mpi_without_a_wrapper_that_a_package_needs_is_refused_before_the_solver(
+    system: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], wrapper: str, needs: str
+) -> None:
+    """Only the build would say so, after hours."""
+    site = tmp_path / "mysite"
+    site.mkdir()
+    words = ["lock", "local", "-i", str(site), "--find", "--mpi", "mpich"]
+    (system / "usr/bin" / wrapper).unlink()
+    assert main(words) == 3
+    said = capfd.readouterr().err
+    assert f"--mpi: found mpich@4.0.2 (/usr/bin): no {wrapper}; accepted: " in said
+    assert f"an MPI with it, for the build of {needs}" in said
+    assert list(site.rglob("*")) == []
+    assert not (tmp_path / "spack/bin/spack.calls").exists(), "no solver has run"
+    (system / "usr/bin" / wrapper).write_text("")
+    main(words)
+    assert "--mpi: " not in capfd.readouterr().err, "the control"
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.folders import ROOT
 
-from proofmark.cli.spacklock import main
+from proofmark.cli.main import main
 from proofmark.common.errors import BadInput, InputError
 from proofmark.software.environments import check_environment
+from proofmark.software.installed import spellings
 from proofmark.software.spack import installation
 from proofmark.software.spack.bundle import copy_repository
 from proofmark.software.spack.install import check_recipes
@@ -360,20 +361,17 @@ def test_roots_are_read_from_lists_matrices_and_specs() -> None:
     assert root_names({"specs": specs}, definitions) == {"ior", "npb", "stream"}
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["check", "knll", "debian12"],
-        ["check", "knl", "beos5"],
-        ["check", "knl"],
-        ["guard", "--target", "knights", "/bin/sh"],
-    ],
-)
-def test_bad_input_of_spacklock_has_exit_code_3(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["--root", str(ROOT), *arguments]) == 3
-    assert capsys.readouterr().err
+def test_the_wrappers_of_an_mpi_are_stated_for_each_root_of_each_environment() -> None:
+    folders = [path.parent for path in (ROOT / "environments").glob("*/spack.yaml")]
+    wrappers = spellings(ROOT / "environments").mpi_wrappers
+    stated = {"stream"}.union(*wrappers.values())  # STREAM needs no MPI
+    assert folders and all(read_environment(each, "debian12").roots == stated for each in folders)
+
+
+@pytest.mark.parametrize(("arch", "system"), [("knll", "debian12"), ("knl", "beos5")])
+def test_a_lock_that_is_not_there_is_named(arch: str, system: str) -> None:
+    with pytest.raises(BadInput, match=f"{arch}.*; accepted: "):
+        check(ROOT, arch, system)
 
 
 def test_no_lock_is_made_from_a_checkout_that_is_not_at_its_pin(tmp_path: Path) -> None:

@@ -12,11 +12,10 @@ from tests.folders import ROOT
 
 from proofmark.common.errors import BadInput
 from proofmark.software.spack.lock_check import read_environment, read_spack_yaml
-from proofmark.software.spack.lock_file import Spec
+from proofmark.software.spack.lock_file import AbstractSpec, Spec
 from proofmark.software.spack.mpi_and_blas import blas_mistakes, read_ldd
 from proofmark.software.spack.site_choice import (
     SiteParts,
-    WantedBlas,
     archive_version,
     choose_blas,
     choose_compiler,
@@ -177,6 +176,11 @@ def test_the_threads_of_an_openblas_are_those_of_its_file(content: bytes, thread
     assert openblas_of(content) == ("0.3.21", threads)
 
 
+def wanted(package: str, threads: str) -> AbstractSpec:
+    """Return the BLAS that an environment requires."""
+    return AbstractSpec.parse(f"{package} threads={threads}")
+
+
 def blas_tree(root: Path) -> Path:
     """Write the serial and the pthreads library of Debian, and MKL."""
     for name, content in (("serial", SERIAL), ("pthread", PTHREADS)):
@@ -192,13 +196,13 @@ def blas_tree(root: Path) -> Path:
 
 def test_the_blas_is_chosen_by_the_threads_that_hpl_needs(tmp_path: Path) -> None:
     found = find_blas(blas_tree(tmp_path))
-    serial = choose_blas(found, WantedBlas("openblas", "none"), "")
+    serial = choose_blas(found, wanted("openblas", "none"), "")
     assert serial is not None
     assert serial.spec == "openblas@0.3.21 threads=none"
     assert serial.prefix == "/usr/lib/x86_64-linux-gnu/openblas-serial"
-    assert choose_blas(found, WantedBlas("openblas", "openmp"), "") is None, "it is built"
-    assert choose_blas(found, WantedBlas("blis", "none"), "") is None, "another library is no BLIS"
-    mkl = choose_blas(found, WantedBlas("blis", "openmp"), "intel-oneapi-mkl")
+    assert choose_blas(found, wanted("openblas", "openmp"), "") is None, "it is built"
+    assert choose_blas(found, wanted("blis", "none"), "") is None, "another library is no BLIS"
+    mkl = choose_blas(found, wanted("blis", "openmp"), "intel-oneapi-mkl")
     assert mkl is not None
     assert (mkl.spec, mkl.prefix) == (
         "intel-oneapi-mkl@2024.0 threads=openmp %gcc",
@@ -206,7 +210,7 @@ def test_the_blas_is_chosen_by_the_threads_that_hpl_needs(tmp_path: Path) -> Non
     )
     pthread = "/usr/lib/x86_64-linux-gnu/openblas-pthread"
     with pytest.raises(BadInput, match=r"found threads=pthreads; accepted: threads=none"):
-        choose_blas(found, WantedBlas("openblas", "none"), pthread)
+        choose_blas(found, wanted("openblas", "none"), pthread)
 
 
 VENDORS = {
@@ -264,10 +268,10 @@ def test_the_stack_of_a_vendor_becomes_externals(tmp_path: Path, vendor: str, mp
     (root / file).parent.parent.with_name("latest").symlink_to((root / file).parent.parent)
     (found,) = find_blas(root)
     threads = "none" if vendor == "essl" else "openmp"
-    chosen = choose_blas([found], WantedBlas("openblas", threads), found.package)
+    chosen = choose_blas([found], wanted("openblas", threads), found.package)
     assert chosen is not None
     assert (chosen.spec, chosen.prefix) == (spec, prefix)
-    assert choose_blas([found], WantedBlas("openblas", threads), "") is None, "it must be named"
+    assert choose_blas([found], wanted("openblas", threads), "") is None, "it must be named"
     part = choose_mpi(find_mpis(root, "x86_64"), "")
     assert part == LAYOUTS[mpi][1]
     kit = read_spack_yaml(ROOT / "environments/neoverse_v2/spack.yaml")
@@ -282,7 +286,7 @@ def test_the_stack_of_a_vendor_becomes_externals(tmp_path: Path, vendor: str, mp
 def test_a_library_of_a_vendor_without_the_threads_of_hpl_is_refused(tmp_path: Path) -> None:
     found = find_blas(lay_out(tmp_path, {VENDORS["essl"][0]: ""}))
     with pytest.raises(BadInput, match=r"found threads=none; accepted: threads=openmp, which HPL"):
-        choose_blas(found, WantedBlas("openblas", "openmp"), "essl")
+        choose_blas(found, wanted("openblas", "openmp"), "essl")
 
 
 PACKAGES = """
@@ -305,7 +309,7 @@ packages:
 
 def test_the_newest_of_each_tool_is_used() -> None:
     found = read_found(PACKAGES, archive_version("20220903-3"))
-    specs = ["automake@1.16.5", "perl@5.36.0 ~cpanm+opcode", "autoconf-archive@2022.09.03"]
+    specs = ["automake@1.16.5", "perl@5.36.0 ~cpanm +opcode", "autoconf-archive@2022.09.03"]
     assert [part.spec for part in found.tools] == specs
 
 
@@ -323,7 +327,7 @@ def test_the_spack_yaml_of_a_site_requests_the_same_programs(tmp_path: Path, arc
     folder = ROOT / "environments" / arch
     kit = read_spack_yaml(folder / "spack.yaml")
     mpi = SitePart("openmpi", "4.1.4", "/usr")
-    blas = SitePart("openblas", "0.3.21", "/opt/b", f"threads={wanted_blas(kit).threads}")
+    blas = SitePart("openblas", "0.3.21", "/opt/b", f"threads={wanted_blas(kit).value('threads')}")
     found = read_found(PACKAGES)
     parts = SiteParts(mpi, blas, found.tools, found.compilers[1])
     path = tmp_path / "spack.yaml"
@@ -337,6 +341,46 @@ def test_the_spack_yaml_of_a_site_requests_the_same_programs(tmp_path: Path, arc
     assert packages["gcc"]["require"] == ["@13.1.0"]
     assert "libfabric" not in packages
     assert packages["all"] == kit["packages"]["all"]
+
+
+@pytest.mark.parametrize(
+    ("text", "package", "version", "variants", "others"),
+    [
+        ("ior", "ior", "", (), ""),
+        ("hpl@=2.3+openmp", "hpl", "2.3", ("openmp",), ""),
+        ("mpich device=ch4 netmod=ofi", "mpich", "", ("device", "netmod"), ""),
+        ("target=zen3", "", "", ("target",), ""),
+        ("@4.0:5 ~~lustre", "", "4.0:5", ("lustre",), ""),
+        ("a@1 languages:='c,c++' -x y==1 %gcc@12+z ^b=2", "a", "1", ("languages", "x", "y"), "%g"),
+        ('a cflags="-O3 -x=+y" +b', "a", "", ("cflags", "b"), ""),
+    ],
+)
+def test_the_words_of_a_spec(
+    text: str, package: str, version: str, variants: tuple[str, ...], others: str
+) -> None:
+    spec = AbstractSpec.parse(text)
+    assert (spec.package, spec.version, tuple(spec.variants)) == (package, version, variants)
+    assert spec.others.startswith(others) and bool(spec.others) == bool(others)
+    assert AbstractSpec.parse(f"{spec}") == spec
+
+
+def test_a_fact_is_the_value_of_the_variant_of_its_whole_name_alone() -> None:
+    """Neither a part of a name, nor a key or another text of the file, is a variant."""
+    kit = read_spack_yaml(ROOT / "environments/skl/spack.yaml")
+    other: dict[str, str | int | float] = {
+        "array_size": 1,
+        "filesystem": "ufs",
+        "target": "zen3",
+        "openmp": 0,
+        "suite": 1,
+    }
+    same = site_environment(kit, SiteParts(None, None, (), facts=other))
+    assert same == site_environment(kit, SiteParts(None, None, ()))
+    sized = site_environment(kit, SiteParts(None, None, (), facts={"stream_array_size": 9}))
+    assert sized["definitions"][1] == {
+        "sized": ["hpl +openmp", "stream +openmp stream_array_size=9"]
+    }
+    assert {**sized, "definitions": kit["definitions"]} == same
 
 
 LDD = """

@@ -15,8 +15,6 @@ from typing import Any
 from archspec.cpu import TARGETS
 
 from proofmark.common.errors import BadInput
-from proofmark.common.files import text_or_empty
-from proofmark.common.input_limits import MAX_YAML_BYTES
 from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.text import one_line, size
 from proofmark.machine.scheduler import QueueLimits
@@ -45,10 +43,9 @@ from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import MountedFileSystem
 from proofmark.site.node.topology import Topology
 from proofmark.site.rails import rails_of
-
-_TARGET = re.compile(r"target=([a-z0-9_]+)")
-_ARRAY = re.compile(r"stream_array_size=(\d{1,12})")
-_THREADED = re.compile(r"threads=(openmp|pthreads)")
+from proofmark.software.spack.lock_check import definitions_of, read_spack_yaml, read_target
+from proofmark.software.spack.lock_file import abstract_specs
+from proofmark.software.spack.site_choice import wanted_blas
 
 
 @dataclass(frozen=True)
@@ -96,17 +93,21 @@ class Environment:
 def environments_in(folder: Path) -> dict[str, Environment]:
     """Return the environments in `folder`, ``environments/`` of a checkout, by name.
 
-    A folder whose ``spack.yaml`` names no target, or no size of the arrays, is left out.
+    A folder whose ``spack.yaml`` names no size of the arrays is left out.
+
+    Raises:
+        BadInput: a ``spack.yaml`` has not exactly one target.
     """
     found: dict[str, Environment] = {}
     for path in sorted(folder.glob("*/spack.yaml")):
-        text = text_or_empty(path, MAX_YAML_BYTES)
-        target, array = _TARGET.search(text), _ARRAY.search(text)
-        if target and array:
+        environment = read_spack_yaml(path)
+        asked = [*abstract_specs(definitions_of([environment]).values())]
+        sizes = [size for each in asked if (size := each.value("stream_array_size"))]
+        if sizes:
             found[path.parent.name] = Environment(
-                target=target[1],
-                stream_array_size=int(array[1]),
-                threaded_blas=bool(_THREADED.search(text)),
+                target=read_target(path.parent),
+                stream_array_size=int(sizes[0]),
+                threaded_blas=wanted_blas(environment).value("threads") in ("openmp", "pthreads"),
                 system=(path.parent / "system.yml").is_file(),
                 locks=tuple(sorted(lock.parent.name for lock in path.parent.glob("*/spack.lock"))),
             )

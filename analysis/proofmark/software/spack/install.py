@@ -24,7 +24,7 @@ from proofmark.common.files import open_to_append
 from proofmark.common.message import Message
 from proofmark.common.printed_command import Part, PrintedCommand, of_person
 from proofmark.common.progress_lines import say, while_working
-from proofmark.common.text import duration
+from proofmark.common.text import counted, duration
 from proofmark.software.build_failure import BuildCause, BuildFailure, refused
 from proofmark.software.build_process import run
 from proofmark.software.installed import (
@@ -269,7 +269,7 @@ def _build(request: ProvisionRequest, chosen: ChosenLock, spack: PreparedSpack) 
     if not missing:
         return  # the installation for which this one waited has installed them
     log = installation.root / "logs" / f"{request.arch}.log"
-    say(f"{len(missing)} packages to install from their sources:")
+    say(f"{counted(len(missing), 'package')} to install from their sources:")
     for line in textwrap.wrap(", ".join(spec.label for spec in missing), WIDTH):
         say(f"  {line}")
     say(f"output of Spack: {log}")

@@ -23,7 +23,13 @@ from proofmark.common.errors import InputError, bad_input, nearest
 from proofmark.common.files import read_json
 from proofmark.common.printed_command import Part, PrintedCommand, of_person
 from proofmark.software.spack.installation import Json
-from proofmark.software.spack.lock_file import REQUEST, SiteRequest, asked_beside, read_lock
+from proofmark.software.spack.lock_file import (
+    REQUEST,
+    SiteRequest,
+    abstract_specs,
+    asked_beside,
+    read_lock,
+)
 from proofmark.software.spack.mirror import check_sources
 
 SYSTEM_PREFIX = re.compile(r"^/usr(/|$)")
@@ -88,24 +94,8 @@ def root_names(environment: JsonObject, definitions: Mapping[str, list[Json]]) -
     Args:
         definitions: all named lists, also those of included files.
     """
-    names = set()
-    for entry in environment["specs"]:
-        for spec in _expand(entry, definitions):
-            names.add(re.split(r"[@%+~ ^]", spec, maxsplit=1)[0])
-    return names
-
-
-def _expand(entry: Json, definitions: Mapping[str, list[Json]]) -> Iterator[str]:
-    """Yield the specs of one entry; for a matrix, those of the rows that name packages."""
-    if isinstance(entry, dict):
-        for row in entry["matrix"]:
-            for item in row:
-                yield from _expand(item, definitions)
-    elif entry.startswith("$"):
-        for item in definitions[entry[1:]]:
-            yield from _expand(item, definitions)
-    elif re.match(r"[a-z]", entry) and not re.match(r"\w+=", entry):
-        yield entry
+    specs = abstract_specs(environment["specs"], definitions)
+    return {each.package for each in specs if each.package}
 
 
 @dataclass(frozen=True)
@@ -251,7 +241,7 @@ def read_environment(
     if site:
         environment = read_spack_yaml(site)
     scopes = [environment, *_included(source, environment, operating_system)]
-    definitions = _definitions(scopes)
+    definitions = definitions_of(scopes)
     beside = asked_beside(site.parent) if site else {}
     prefixes = {
         name: tuple(str(each["prefix"]) for each in entry.get("externals", ()))
@@ -289,11 +279,11 @@ def external_mistakes(source: Path, merged: JsonObject) -> Iterator[InputError]:
     """
     versions = _versions([merged])
     for name, entry in read_spack_yaml(source).get("packages", {}).items():
-        specs = [str(each["spec"]) for each in entry.get("externals", ())]
-        labels = [each.split()[0].replace("@=", "@") for each in specs]
-        wanted = re.compile(rf"{re.escape(f'{name}@{versions.get(name)}')}(?!\w)")
-        if name in versions and specs and not any(map(wanted.match, labels)):
-            accepted = f'"@VERSION" of the external ({", ".join(labels)}), or `--find` again'
+        found = [each.version for each in abstract_specs(entry.get("externals", ()))]
+        wanted = re.compile(rf"{re.escape(f'{versions.get(name)}')}(?!\w)")
+        if name in versions and found and not any(map(wanted.match, found)):
+            labels = ", ".join(f"{name}@{each}" for each in found)
+            accepted = f'"@VERSION" of the external ({labels}), or `--find` again'
             key = f"packages.{name}.require"
             yield InputError(str(source), key, f"@{versions[name]}", accepted)
 
@@ -305,8 +295,8 @@ def read_target(directory: Path) -> str:
         BadInput: there is no such environment, or not exactly one target in its ``spack.yaml``.
     """
     source, environment = _spack_yaml(directory)
-    words = _definitions([environment]).get("arch", [])
-    targets = [str(word).removeprefix("target=") for word in words]
+    words = abstract_specs(definitions_of([environment]).get("arch", ()))
+    targets = [target for word in words if (target := word.value("target"))]
     if len(targets) != 1:
         raise bad_input(source, "definitions.arch", str(targets), "one target=<name>")
     return targets[0]
@@ -340,7 +330,8 @@ def _spack_yaml(directory: Path) -> tuple[Path, dict[str, Any]]:
     return source, load_mapping(source)["spack"]
 
 
-def _definitions(scopes: list[dict[str, Any]]) -> dict[str, list[Any]]:
+def definitions_of(scopes: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Return all lists of `definitions`, by name."""
     definitions: dict[str, list[Any]] = {}
     for scope in scopes:
         for definition in scope.get("definitions", []):

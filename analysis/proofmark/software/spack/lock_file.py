@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Self
 
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json
@@ -68,6 +69,73 @@ def asked_beside(folder: Path) -> dict[str, Any]:
     return asked
 
 
+_SPEC = re.compile(
+    r"(?P<package>\w[\w.-]*(?![\w.:=-]))?(?:@=?(?P<version>[^\s+~%^@]+))?"
+    r"(?P<variants>(?:[^%^\"']|\"[^\"]*\"|'[^']*')*)(?P<others>.*)"
+)
+_VARIANT = re.compile(r"""(?:[+~]+|(?<!\S)-+)([\w.-]+)|([\w.-]+):?==?("[^"]*"|'[^']*'|\S+)""")
+
+
+@dataclass(frozen=True)
+class AbstractSpec:
+    """A spec as the notation of Spack asks for it; a constraint of any package has none.
+
+    Attributes:
+        variants: the words that state them, by name: ``+openmp``, ``threads=none``.
+        others: what it asks of compiler and dependencies, from the first on.
+    """
+
+    package: str = ""
+    version: str = ""
+    variants: Mapping[str, str] = field(default_factory=dict)
+    others: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the spec of a text."""
+        stated = _SPEC.match(" ".join(text.split()))
+        assert stated  # each part of the pattern may be empty
+        words = {word[1] or word[2]: word[0] for word in _VARIANT.finditer(stated["variants"])}
+        return cls(stated["package"] or "", stated["version"] or "", words, stated["others"])
+
+    def value(self, variant: str) -> str:
+        """Return the value of a variant that is no switch; empty if it is not stated."""
+        return self.variants.get(variant, "").partition("=")[2].strip("='\"")
+
+    def __str__(self) -> str:
+        """Return its text."""
+        label = f"{self.package}@{self.version}" if self.version else self.package
+        return " ".join(filter(None, (label, *self.variants.values(), self.others)))
+
+
+def variant_word(name: str, value: Any) -> str:
+    """Return the value of a variant in the notation of Spack: ``+openmp``, ``threads=none``."""
+    if isinstance(value, bool):
+        return f"{'+' if value else '~'}{name}"
+    digits = DIGITS if name == PATCHES else None
+    values = value if isinstance(value, list) else [value]
+    return f"{name}={','.join(str(each)[:digits] for each in values)}"
+
+
+def abstract_specs(
+    asked: str | Iterable[Any], definitions: Mapping[str, Iterable[Any]] = MappingProxyType({})
+) -> Iterator[AbstractSpec]:
+    """Yield the specs in a value of ``packages.yaml`` or ``spack.yaml``, also of alternatives.
+
+    Args:
+        definitions: the lists that ``$name`` means.
+    """
+    if isinstance(asked, str) and asked.startswith("$"):
+        yield from abstract_specs(definitions[asked[1:]], definitions)
+    elif isinstance(asked, str):
+        yield AbstractSpec.parse(asked)
+    else:
+        kinds = ("spec", "any_of", "one_of", "matrix")
+        parts = [asked.get(kind, ()) for kind in kinds] if isinstance(asked, Mapping) else asked
+        for each in parts:
+            yield from abstract_specs(each, definitions)
+
+
 @dataclass(frozen=True)
 class Spec:
     """One concrete spec.
@@ -104,16 +172,8 @@ class Spec:
     @property
     def switches(self) -> str:
         """The variants without the flags, in the notation of Spack, in order."""
-        variants: list[str] = []
-        for name, value in sorted(self.variants.items()):
-            if name in FLAGS:
-                continue
-            switch = {True: f"+{name}", False: f"~{name}"}
-            digits = DIGITS if name == PATCHES else None
-            values = value if isinstance(value, list) else [value]
-            text = ",".join(str(each)[:digits] for each in values)
-            variants.append(switch[value] if isinstance(value, bool) else f"{name}={text}")
-        return " ".join(variants)
+        given = sorted(self.variants.items())
+        return " ".join(variant_word(name, value) for name, value in given if name not in FLAGS)
 
     @property
     def flags(self) -> str:
@@ -180,10 +240,10 @@ def read_lock(path: Path) -> Lock:
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         requested = {root["hash"]: root["spec"] for root in raw["roots"]}
-        stated = {}
+        stated = dict[str, set[str]]()
         for name, entry in asked_beside(path.parent).items():
-            if externals := entry.get("externals"):
-                stated[name] = " ".join(str(each["spec"]) for each in externals)
+            for spec in abstract_specs(entry.get("externals", ())):
+                stated.setdefault(name, set()).update(spec.variants)
         specs = {
             key: _spec(key, _as_stated(spec, stated), requested)
             for key, spec in raw["concrete_specs"].items()
@@ -203,19 +263,13 @@ def read_lock(path: Path) -> Lock:
     return Lock(path, specs, roots)
 
 
-def states(words: str, variant: str) -> bool:
-    """Return whether a spec in the notation of Spack states a variant."""
-    name = re.escape(variant)
-    return bool(re.search(rf"[+~]{name}(?![\w-])|(?<![\w-]){name}:?=", words))
-
-
-def _as_stated(raw: dict[str, Any], stated: Mapping[str, str]) -> dict[str, Any]:
+def _as_stated(raw: dict[str, Any], stated: Mapping[str, Collection[str]]) -> dict[str, Any]:
     """Return a spec of a lock; an external of `stated` with the variants that are stated there."""
-    words = stated.get(raw["name"]) if raw.get("external") else None
-    if words is None:
+    names = stated.get(raw["name"]) if raw.get("external") else None
+    if names is None:
         return raw
     known = raw.get("parameters", {}).items()
-    return {**raw, "parameters": {name: value for name, value in known if states(words, name)}}
+    return {**raw, "parameters": {name: value for name, value in known if name in names}}
 
 
 def _spec(key: str, raw: dict[str, Any], requested: dict[str, str]) -> Spec:

@@ -29,12 +29,14 @@ from proofmark.software import mpi
 from proofmark.software.spack.lock_file import (
     PARALLEL,
     VIRTUALS,
+    AbstractSpec,
     Lock,
     Spec,
+    abstract_specs,
     asked_beside,
     closure,
     read_lock,
-    states,
+    variant_word,
 )
 from proofmark.software.spack.site_parts import find_mpis, openblas_of
 
@@ -281,11 +283,11 @@ def unchosen_variants(lock: Lock, packages: Iterable[str] | None = None) -> list
     found = []
     chosen = virtuals_of(Lock(lock.source, lock.specs, dict(roots)), *VIRTUALS)
     for spec in closure(lock, [each.hash for each in chosen]):
-        words = " ".join(_words(asked, spec.name))
-        deciding = DECIDING.get(spec.name, ())
-        free = [each for each in deciding if not states(words, each)]
-        default = [_text(each, spec.variants[each]) for each in free if each in spec.variants]
-        unknown = [each for each in free if each not in spec.variants and each not in CONDITIONAL]
+        stated = set().union(*(each.variants for each in _asked_of(asked, spec.name)))
+        free = [each for each in DECIDING.get(spec.name, ()) if each not in stated]
+        known = spec.variants
+        default = [variant_word(each, known[each]) for each in free if each in known]
+        unknown = [each for each in free if each not in known and each not in CONDITIONAL]
         if default:
             found.append(Message("variants-default", part=spec.label, variants=", ".join(default)))
         if spec.external and unknown:
@@ -297,24 +299,11 @@ def unchosen_variants(lock: Lock, packages: Iterable[str] | None = None) -> list
     return found
 
 
-def _words(packages: Mapping[str, Any], package: str) -> Iterator[str]:
+def _asked_of(packages: Mapping[str, Any], package: str) -> Iterator[AbstractSpec]:
     """Yield the requirements and externals of a configuration about a package."""
-    own = packages.get(package, {})
-    for key in ("require", "prefer", "variants"):
-        yield from _listed(own.get(key, ()))
-    yield from (str(each["spec"]) for each in own.get("externals", ()))
-    for virtual in VIRTUALS:
-        asked = packages.get(virtual, {})
-        for text in (*_listed(asked.get("require", ())), *_listed(asked.get("prefer", ()))):
-            if re.match(rf"{re.escape(package)}(?![\w-])", text):
-                yield text
-
-
-def _listed(value: str | Iterable[Any]) -> list[str]:
-    return [value] if isinstance(value, str) else [str(each) for each in value]
-
-
-def _text(variant: str, value: str | bool | list[str]) -> str:
-    if isinstance(value, bool):
-        return f"{'+' if value else '~'}{variant}"
-    return f"{variant}={','.join(value) if isinstance(value, list) else value}"
+    for key in ("require", "prefer", "variants", "externals"):
+        yield from abstract_specs(packages.get(package, {}).get(key, ()))
+        for virtual in VIRTUALS:
+            for spec in abstract_specs(packages.get(virtual, {}).get(key, ())):
+                if spec.package == package:
+                    yield spec

@@ -12,18 +12,19 @@ import re
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from proofmark.cases.vocabulary import Scalar
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.processes import environment_of, run_command
 from proofmark.software.spack.installation import SpackInstallation
-from proofmark.software.spack.lock_file import NETWORK, PARALLEL
+from proofmark.software.spack.lock_file import NETWORK, PARALLEL, AbstractSpec, abstract_specs
 from proofmark.software.spack.lock_make import lock_variables
-from proofmark.software.spack.site_parts import MPICC, Problem, SitePart
+from proofmark.software.spack.site_parts import MPICC, Problem, SitePart, linked
 
 KIT = "kit"
 """The choice of the kit's own library, which Spack builds."""
@@ -35,20 +36,10 @@ REMEDIES = {
 }
 
 
-@dataclass(frozen=True)
-class WantedBlas:
-    """The BLAS that an environment of the kit requires: package and ``threads=``."""
-
-    package: str
-    threads: str
-
-
-def wanted_blas(environment: Mapping[str, Any]) -> WantedBlas:
+def wanted_blas(environment: Mapping[str, Any]) -> AbstractSpec:
     """Return the BLAS that the ``spack`` mapping of an environment requires."""
-    required = " ".join(environment["packages"]["blas"]["require"])
-    package = re.match(r"[\w-]+", required)
-    threads = re.search(r"threads=(\w+)", required)
-    return WantedBlas(package[0] if package else "", threads[1] if threads else "none")
+    (required,) = abstract_specs(environment["packages"]["blas"]["require"])
+    return required
 
 
 def _chosen(option: str, found: Sequence[SitePart], choice: str) -> list[SitePart]:
@@ -117,6 +108,22 @@ def choose_mpi(found: Sequence[SitePart], choice: str) -> SitePart | None:
     return part
 
 
+def lacking_wrappers(
+    root: Path, part: SitePart, wrappers: Mapping[str, Collection[str]]
+) -> Iterator[InputError]:
+    """Yield a mistake for each compiler wrapper that is not beside the ``mpicc`` of an MPI.
+
+    Args:
+        wrappers: the packages whose builds call it, by wrapper.
+    """
+    folder = Path(part.file).parent
+    for wrapper, callers in wrappers.items():
+        if not linked(root, root / f"{folder / wrapper}"[1:]).is_file():
+            found = f"{part.label} ({folder}): no {wrapper}"
+            accepted = f"an MPI with it, for the build of {', '.join(callers)}"
+            yield InputError("--mpi", "", found, accepted)
+
+
 def _named(found: Sequence[SitePart], choice: str) -> list[SitePart]:
     """Return the MPIs that a choice names; a path can lead over links, and to the wrapper."""
     folder = programs_of_choice(choice)
@@ -126,7 +133,7 @@ def _named(found: Sequence[SitePart], choice: str) -> list[SitePart]:
     return files or [part for part in found if Path(part.file).parent.resolve() == folder.resolve()]
 
 
-def choose_blas(found: Sequence[SitePart], wanted: WantedBlas, choice: str) -> SitePart | None:
+def choose_blas(found: Sequence[SitePart], wanted: AbstractSpec, choice: str) -> SitePart | None:
     """Return the BLAS to use; None for the kit's own.
 
     Without a choice, only a library of the same package and with the same threads is used.
@@ -137,26 +144,30 @@ def choose_blas(found: Sequence[SitePart], wanted: WantedBlas, choice: str) -> S
     """
     if choice == KIT:
         return None
+    threads = wanted.value("threads") or "none"
     parts = _chosen("--blas", found, choice) if choice else list(found)
     fitting = [
         part
         for part in parts
-        if (choice or part.package == wanted.package)
-        and ("threads=" not in part.variants or f"threads={wanted.threads}" in part.variants)
+        if (choice or part.package == wanted.package) and _threads(part) in ("", threads)
     ]
     if len(fitting) > 1:
         accepted = f"one of them as --blas PATH, or {KIT}"
         raise bad_input("--blas", choice, _listed(fitting), accepted)
     if fitting:
         (part,) = fitting
-        threads = "" if "threads=" in part.variants else f"threads={wanted.threads}"
-        return replace(part, variants=f"{threads} {part.variants}".strip())
+        stated = "" if _threads(part) else f"threads={threads}"
+        return replace(part, variants=f"{stated} {part.variants}".strip())
     if choice:
-        accepted = f"threads={wanted.threads}, which HPL of this environment needs"
+        accepted = f"threads={threads}, which HPL of this environment needs"
         raise BadInput(
             *(InputError("--blas", part.file, part.variants, accepted) for part in parts)
         )
     return None
+
+
+def _threads(part: SitePart) -> str:
+    return AbstractSpec.parse(part.spec).value("threads")
 
 
 COMPILERS = "../common/compilers-$operating_system.yaml"
@@ -180,6 +191,7 @@ class SiteParts:
         blas: the BLAS; None: the kit's own is built.
         compiler: the entry of `externals` of another gcc than the kit's; None: the kit's.
         scratches: the types of the file systems to which the programs write.
+        facts: values of variants, by name.
     """
 
     mpi: SitePart | None
@@ -188,6 +200,7 @@ class SiteParts:
     compiler: Mapping[str, Any] | None = None
     scratches: Collection[str] = ()
     file_systems: Sequence[SitePart] = ()
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
 
     @property
     def drivers(self) -> list[str]:
@@ -204,6 +217,7 @@ class SiteParts:
 def site_environment(kit: Mapping[str, Any], parts: SiteParts) -> dict[str, Any]:
     """Return the ``spack`` mapping of a site."""
     made = copy.deepcopy(dict(kit))
+    made |= {key: _with_facts(made[key], parts.facts) for key in ("definitions", "specs")}
     packages = made["packages"]
     for virtual, part in (("mpi", parts.mpi), ("blas", parts.blas)):
         if part:
@@ -218,35 +232,40 @@ def site_environment(kit: Mapping[str, Any], parts: SiteParts) -> dict[str, Any]
             packages[each.package] = _external(each)
     if parts.compiler:
         made["include"] = [name for name in made["include"] if name != COMPILERS]
-        version = str(parts.compiler["spec"]).partition("@")[2].split()[0].split("+")[0]
         packages["gcc"] = {
             "buildable": False,
-            "require": [f"@{version}"],
+            "require": [f"@{_version(parts.compiler)}"],
             "externals": [dict(parts.compiler)],
         }
     return made
 
 
+def _with_facts(asked: Any, facts: Mapping[str, Scalar]) -> Any:
+    """Return lists of specs in which each package has the facts as values of its variants."""
+    if isinstance(asked, list):
+        return [_with_facts(each, facts) for each in asked]
+    if isinstance(asked, dict):
+        return {key: _with_facts(each, facts) for key, each in asked.items()}
+    spec = AbstractSpec.parse(asked)
+    known = {name: f"{name}={facts[name]}" for name in facts if spec.value(name)}
+    made = replace(spec, variants={**spec.variants, **known})
+    return f"{made}" if known and spec.package else asked
+
+
 def _choose_drivers(packages: dict[str, Any], parts: SiteParts) -> None:
     """Give the kit's Open MPI the drivers for the scratches; the recipe of MPICH has no choice."""
     drivers = parts.drivers
-    words = ["+romio", f"romio-filesystem={','.join(drivers)}"]
-    words += [f"{'+' if name in drivers else '~'}{name}" for name in PARALLEL]
-    of_kit = re.compile(rf"[+~]?(romio|romio-filesystem|{'|'.join(PARALLEL)})(=\S*)?")
+    chosen = {"romio": "+romio", "romio-filesystem": f"romio-filesystem={','.join(drivers)}"}
+    chosen |= {name: f"{'+' if name in drivers else '~'}{name}" for name in PARALLEL}
     packages["mpi"]["require"] = [
-        " ".join([*(word for word in each.split() if not of_kit.fullmatch(word)), *words])
-        if is_open_mpi(each)
-        else each
-        for each in packages["mpi"]["require"]
+        f"{replace(each, variants={**each.variants, **chosen})}"
+        if each.package == "openmpi"
+        else f"{each}"
+        for each in abstract_specs(packages["mpi"]["require"])
     ]
     for each in parts.file_systems:
         if each.package == "lustre" and "lustre" in drivers:
             packages["lustre"] = _external(each)
-
-
-def is_open_mpi(requirement: str) -> bool:
-    """Return whether a requirement is of Open MPI, whose recipe has variants for drivers."""
-    return bool(re.match("openmpi(?![a-z0-9-])", requirement))
 
 
 def _external(part: SitePart) -> dict[str, Any]:
@@ -321,9 +340,10 @@ def read_found(text: str, archive: str = "") -> FoundTools:
 
 def _parts(name: str, entry: Mapping[str, Any]) -> Iterator[SitePart]:
     for external in entry["externals"]:
-        match = re.match(r"[\w-]+@=?([\w.]+)(.*)", str(external["spec"]))
-        if match:
-            yield SitePart(name, match[1], str(external["prefix"]), match[2].strip())
+        spec = AbstractSpec.parse(str(external["spec"]))
+        if spec.version:
+            rest = replace(spec, package="", version="")
+            yield SitePart(name, spec.version, str(external["prefix"]), f"{rest}")
 
 
 def _archive_version() -> str:
@@ -368,8 +388,7 @@ def choose_compiler(
 
 
 def _version(entry: Mapping[str, Any]) -> str:
-    match = re.match(r"gcc@=?([\d.]+)", str(entry["spec"]))
-    return match[1] if match else ""
+    return AbstractSpec.parse(str(entry["spec"])).version
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

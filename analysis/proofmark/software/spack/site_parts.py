@@ -119,14 +119,14 @@ def find_mpis(
     found: dict[Path, SitePart] = {}
     for layout in layouts().mpi:
         for wrapper in sorted(root.glob(layout.wrapper)):
-            found.setdefault(_target(root, wrapper), _mpi(root, wrapper, layout, machine, modules))
+            found.setdefault(linked(root, wrapper), _mpi(root, wrapper, layout, machine, modules))
     any_prefix = MpiLayout(wrapper="", prefix="../..", headers=HEADERS)
     for folder in folders:
         wrapper = root / folder.lstrip("/") / "mpicc"
         # A prefix of links to the files of another one is a prefix of its own; /usr/bin is not.
         usual = wrapper.parent.resolve() == (root / "usr/bin").resolve()
-        key = _target(root, wrapper) if usual else wrapper.parent.resolve() / wrapper.name
-        if key not in found and _target(root, wrapper).exists():
+        key = linked(root, wrapper) if usual else wrapper.parent.resolve() / wrapper.name
+        if key not in found and linked(root, wrapper).exists():
             found[key] = _mpi(root, wrapper, any_prefix, machine, modules)
     return sorted(found.values(), key=lambda part: (part.package, part.version, part.prefix))
 
@@ -164,8 +164,8 @@ def _mpi(
         version = in_path[1]
     problem = None if header else Problem.NO_HEADERS
     if header and layout.prefix == "usr":
-        selected = _target(root, prefix / MPICC)
-        problem = None if selected == _target(root, wrapper) else Problem.NOT_SELECTED
+        selected = linked(root, prefix / MPICC)
+        problem = None if selected == linked(root, wrapper) else Problem.NOT_SELECTED
     own = [layout.module.format(machine=machine)] if layout.module else []
     return SitePart(
         package=layout.package or package or _family(wrapper),
@@ -201,7 +201,7 @@ def mpi_of_header(text: str) -> tuple[str, str]:
     return "", ""
 
 
-def _target(root: Path, path: Path) -> Path:
+def linked(root: Path, path: Path) -> Path:
     """Return the file behind the links of the system below `root`; at most 40 links.
 
     The last link of a wrapper that is named by its MPI is not followed: it is the program of all
