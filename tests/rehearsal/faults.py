@@ -82,7 +82,7 @@ _AT_THE_RESET = frozenset({Need.CONFIRMATION, Need.RESET, Need.CHANGE})
 
 
 def _bmc(word: str, what: str, outcome: str, needs: frozenset[Need] = _AT_THE_CHECK) -> Fault:
-    return Fault(what, f"{outcome}: 1 nodes ({{node}})", bmc=word, needs=needs)
+    return Fault(what, f"{outcome}: 1 node ({{node}})", bmc=word, needs=needs)
 
 
 def _drain(room: Room) -> None:
@@ -135,7 +135,7 @@ FAULTS = {
     ),
     "mode-drained-by-admin": Fault(
         "an administrator has drained {node}",
-        "HELD: 1 nodes ({node})",
+        "HELD: 1 node ({node})",
         before=_drain,
         needs=_AT_THE_CHECK,
     ),

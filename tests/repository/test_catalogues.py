@@ -12,6 +12,8 @@ from babel.messages.catalog import Catalog
 from tests import catalogues
 from tests.folders import PACKAGE
 
+from proofmark.common.message import Message
+from proofmark.common.message_table import MESSAGES, added_messages
 from proofmark.common.translation import ENGLISH, LANGUAGES
 
 TRANSLATED = [language for language in LANGUAGES if language != ENGLISH]
@@ -44,6 +46,9 @@ SIGNS = re.compile(
     r"|Intel MPI Benchmarks|PingPong|UTC|BLAS|MPI)*"
 )
 """A translation without a Korean word: fields, signs, names of programs and units."""
+FIELD = re.compile(r"\{(\w*)(?::[^}]*\|[^}]*)?\}")
+PLURAL = re.compile(r"\{\w+:[^|}]*\|([^}]*)\}")
+TEMPLATES = (*MESSAGES.values(), *added_messages().values())
 ENGLISH_ROOMS = {"exports"}
 """Packages that write no page: files for programs."""
 
@@ -89,11 +94,21 @@ def test_each_text_has_a_translation_with_the_same_fields(written: Catalog) -> N
     for message in written:
         keys = message.id[1:] if isinstance(message.id, tuple) else (message.id,)
         strings = message.string if isinstance(message.string, tuple) else (message.string,)
-        fields = {frozenset(re.findall(r"\{\w*\}", text or "")) for text in (*keys, *strings)}
+        fields = {frozenset(FIELD.findall(text or "")) for text in (*keys, *strings)}
         braces = {("{" in (text or "")) and "{{" in (text or "") for text in strings}
         if message.id and (len(fields) != 1 or True in braces):
             differing.append(message.id)
     assert differing == []
+
+
+def test_a_number_with_a_noun_has_its_singular() -> None:
+    """A plural of one message stands in no other one behind a plain number, but after `of`."""
+    nouns = {many for text in TEMPLATES for many in PLURAL.findall(text)}
+    assert "node" not in nouns and {"nodes", "sealed runs", "more lines"} <= nouns
+    plain = re.compile(rf"(?<!of )\{{\w+\}} ({'|'.join(nouns)})\b")
+    assert [text for text in TEMPLATES if plain.search(text)] == []
+    assert Message("disturbed-more", nodes=1) == "and 1 more node"
+    assert Message("disturbed-more", nodes=2) == "and 2 more nodes"
 
 
 def test_ends_of_texts_that_are_joined_have_the_same_blanks(written: Catalog) -> None:

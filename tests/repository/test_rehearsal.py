@@ -37,7 +37,7 @@ from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.topology import Topology, numa_shape
 
 LINK = {"elements": [{"name": "uplink 1 of leaf-002"}]}
-NAMED = "fatal: DENIED: 1 nodes (rknl0002): once\n"
+NAMED = "fatal: DENIED: 1 node (rknl0002): once\n"
 
 
 @pytest.fixture(scope="module", params=["knl", "skl", "fabric"])

@@ -157,7 +157,7 @@ def test_a_node_that_does_not_enter_the_mode_runs_no_step_in_it(
     kit, emulator = machine(fault="silent")
     played = play(kit)
     assert played.code == 2
-    assert played.printed("NOT_APPLIED: 1 nodes (localhost)")
+    assert played.printed("NOT_APPLIED: 1 node (localhost)")
     assert played.printed("INVALID: 1 of 1 contract limits; 2 PASS"), played.output
     marks = played.output.partition("PLAY [Nodes that failed]")[2]
     assert "fatal: [localhost]" in marks
@@ -282,7 +282,7 @@ class TestAlone:
         phi = emulator.machines[NODE]
         checked = play_alone(kit, "node_mode", {**given, **login})
         assert (checked.code, phi.resets) == (2, 0), checked.output
-        assert checked.printed("OTHER_MODE: 1 nodes (localhost)"), checked.output
+        assert checked.printed("OTHER_MODE: 1 node (localhost)"), checked.output
         shown = play_alone(
             kit, "node_mode", {**given, **login, "node_mode_confirm": True}, "--check"
         )

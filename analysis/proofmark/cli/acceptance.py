@@ -28,7 +28,7 @@ from proofmark.common.message import Message, localized
 from proofmark.common.printed_command import PrintedCommand, of_person, setting
 from proofmark.common.processes import environment_of
 from proofmark.common.progress_lines import say
-from proofmark.common.text import duration, one_line
+from proofmark.common.text import counted, duration, one_line
 from proofmark.common.translation import _, in_language, translated
 from proofmark.common.trust import refuse_untrusted
 from proofmark.common.yaml_models import placed
@@ -150,7 +150,8 @@ def _check(options: Namespace, asked: Question) -> int:
     decided = {item.number: "waits for a suite that can run" for item in document.items}
     decided |= {each.item.number: _DECIDES[type(each.item)] for each in planned if _decided(each)}
     counts = Counter(decided.values())
-    print_line(f"{len(decided)} items: {', '.join(f'{n} {text}' for text, n in counts.items())}")
+    shown = ", ".join(f"{n} {text}" for text, n in counts.items())
+    print_line(f"{counted(len(decided), 'item')}: {shown}")
     return 0
 
 

@@ -22,6 +22,7 @@ from proofmark.common.errors import bad_input
 from proofmark.common.files import read_regular, write_private
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.progress_lines import say
+from proofmark.common.text import counted
 from proofmark.plan.lacking import refuse_lacking
 from proofmark.runs.run import Run
 from proofmark.runs.stage_faults import noting_faults
@@ -215,7 +216,7 @@ def _print_sources(lock: Path, found: list[Located], mirror: Path | None) -> Non
         rows.append((each.label, source.name, *state, checksum, " ".join(source.addresses)))
     state_title = ("mirror",) if mirror else ()
     print_table(("package", "file", *state_title, "SHA-256", "addresses"), rows)
-    print_line(f"{len(found)} files of {lock}")
+    print_line(f"{counted(len(found), 'file')} of {lock}")
     if mirror:
         missing = [each.source.name for each in found if each.state != "found"]
         bring = f"bring {', '.join(missing)}; any name serves" if missing else "nothing to bring"
@@ -238,7 +239,7 @@ def bundle(options: Namespace) -> int:
             ):
                 bundles.copy_repository(checkout, pin["tag"], folder / name)
             hashes = [spec.hash for spec in chosen.lock.missing(request.programs, ())]
-            say(f"downloading the sources of {len(hashes)} specs")
+            say(f"downloading the sources of {counted(len(hashes), 'spec')}")
             command = installation.command("-e", str(prepared.environment))
             variables = installation.environment()
             bundles.download_sources(command, variables, folder / "mirror", hashes)

@@ -34,7 +34,7 @@ from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.nodesets import fold, folded
 from proofmark.common.printed_command import setting
 from proofmark.common.progress_lines import say
-from proofmark.common.text import duration, one_line, size
+from proofmark.common.text import counted, duration, one_line, size
 from proofmark.jobs.job_request import job_mistakes, site_mistakes
 from proofmark.jobs.scripts import RUN_ID, Preview, Scripts, shown
 from proofmark.jobs.step_script import environment_of_step, package_of_step
@@ -321,8 +321,8 @@ def _print(options: Namespace, benchmarks: Benchmarks, sites: Sequence[Site], ru
     if len(totals) > 1:
         hours = sum(each.node_hours for each in totals)
         print_line(
-            f"{len(totals)} partitions: {sum(each.jobs for each in totals)} jobs, "
-            f"{sum(each.steps for each in totals)} steps, {hours:.2f} node-hours; "
+            f"{len(totals)} partitions: {counted(sum(each.jobs for each in totals), 'job')}, "
+            f"{counted(sum(each.steps for each in totals), 'step')}, {hours:.2f} node-hours; "
             "one run per partition"
         )
 

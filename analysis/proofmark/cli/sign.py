@@ -15,6 +15,7 @@ from proofmark.common.files import exists, read_json, write_atomic
 from proofmark.common.message import Message
 from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.progress_lines import say
+from proofmark.common.text import counted
 from proofmark.common.trust import refuse_untrusted
 from proofmark.report.products import Made, differing, made_of, other_versions
 from proofmark.report.statement import (
@@ -121,7 +122,8 @@ def verify(options: Namespace) -> int:
     for message in wrong:
         print_line(message)
     if wrong:
-        print_line(f"{predicate.id}: {len(wrong)} differences from what {signed.names} signed")
+        differences = counted(len(wrong), "difference")
+        print_line(f"{predicate.id}: {differences} from what {signed.names} signed")
         return CHANGED
     print_line(f"{predicate.id}: as signed by {signed.names}")
     for place in acceptance.signed_folders(folder)[1:]:
@@ -198,7 +200,7 @@ def _accept(options: Namespace, site: Site) -> None:
         made, figures = extended(*read_baseline(folder), made, figures)
     write_baseline(folder, made, figures)
     print_line(f"accepted: {run.id}, signed by {signed.names}, {made.runs[-1].verdict}")
-    print_line(f"baseline {made.name}: {len(made.runs)} runs in {folder}")
+    print_line(f"baseline {made.name}: {counted(len(made.runs), 'run')} in {folder}")
 
 
 def _show(options: Namespace, site: Site) -> None:
@@ -223,7 +225,7 @@ def _export(options: Namespace, site: Site) -> None:
     items = contract_items(baseline, figures, kit_benchmarks())
     path = options.output or Path(EXPORTED)
     write_atomic(path, literal_yaml({"items": items}, width=100))
-    print_line(f"exported: {len(items)} items of baseline {options.name}: {path}")
+    print_line(f"exported: {counted(len(items), 'item')} of baseline {options.name}: {path}")
 
 
 def _known_folder(options: Namespace, site: Site) -> Path:

@@ -46,28 +46,36 @@ def read_json(path: Path, model: type[Model]) -> Model:
             or does not fit the model.
     """
     try:
-        return model.model_validate_json(read_regular(path))
-    except FileNotFoundError:
-        raise bad_input(path, "", "no such file", "a complete run") from None
+        return model.model_validate_json(read_regular(path, needed="a complete run"))
     except ValidationError as error:
         found = f"unreadable: {error}"
         raise bad_input(path, "", found, "a file that proofmark wrote") from None
 
 
-def read_regular(path: Path, limit: int = MAX_RUN_FILE_BYTES) -> bytes:
+def read_regular(path: Path, limit: int = MAX_RUN_FILE_BYTES, needed: str = "") -> bytes:
     """Return the content of a file of a run, as `read_bytes`.
 
     Raises:
         BadInput: it is a link, another kind of file, larger than `limit` bytes, or unreadable.
-        FileNotFoundError: there is no such file.
+        FileNotFoundError: there is no such file; BadInput if `needed` says what is accepted.
     """
     try:
         return read_bytes(path, limit)
     except FileNotFoundError:
+        if needed:
+            raise bad_input(path, "", "no such file", needed) from None
         raise
     except OSError as error:
         accepted = f"a regular file of at most {limit} bytes"
         raise bad_input(path, "", error.strerror or "unreadable", accepted) from None
+
+
+def regular_or_empty(path: Path, limit: int = MAX_RUN_FILE_BYTES) -> bytes:
+    """Return the content of a file of a run, as `read_regular`; nothing if there is none."""
+    try:
+        return read_regular(path, limit)
+    except FileNotFoundError:
+        return b""
 
 
 def write_atomic(path: Path, text: str) -> None:

@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from proofmark.common.message_table import template
+from proofmark.common.text import Counted
 from proofmark.common.translation import ENGLISH, N_, language, translated
 
 Field = str | int | float | tuple[str, ...]
@@ -234,7 +235,9 @@ def _shown(text: str) -> str:
 def _joined_text(value: Field, show: Callable[[str], str]) -> str | int | float:
     if isinstance(value, tuple):
         return "; ".join(map(show, value))
-    return show(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return show(value)
+    return Counted(value) if type(value) is int else value
 
 
 def localized(text: str) -> str:

@@ -24,27 +24,28 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "option-replaced": "-e {option}={found} replaced {stated} of the inventory",
     "figure-in-doubt": "{text}; not judged: {why}",
     # judge: like pairs of nodes; those of like nodes begin with peers-
-    "pairs": "{nodes} like pairs",
+    "pairs": "{nodes:like pair|like pairs}",
     "pairs-alike": "like its peers: {ratio} × the median of {nodes} like pairs ({value})",
     "pairs-noisy": "{ratio} × the median of {nodes} like pairs ({value}), {noise}",
     "pairs-off": "{ratio} × the median of {nodes} like pairs ({value}); at most {accepted} spreads "
     "are accepted",
     "pairs-off-by": "{ratio} × the median of {nodes} like pairs ({value}), {deviation} spreads "
     "from the median; at most {accepted} spreads are accepted",
-    "pairs-spread": "{nodes} like pairs, spread {spread} %; finds one {drop} % off in 95 of 100 "
-    "cases",
+    "pairs-spread": "{nodes:like pair|like pairs}, spread {spread} %; finds one {drop} % off in "
+    "95 of 100 cases",
     "pairs-too-good": "too good to be true: {metric} is {ratio} × the median of {nodes} like pairs "
     "({value})",
     "pairs-spike": "{ratio} × the median of {nodes} like pairs ({value}), but not at most other "
     "message sizes: measure again",
-    "pairs-few": "{nodes} like pairs, {gap} % apart: too few for a comparison ({needed} needed)",
+    "pairs-few": "{nodes:like pair|like pairs}, {gap} % apart: too few for a comparison ({needed} "
+    "needed)",
     "pairs-zero": "the median of the like pairs is 0",
-    "pairs-blind": "{nodes} like pairs with a spread of {spread} %: even a pair that fails "
-    "completely would not be detected",
+    "pairs-blind": "{nodes:like pair|like pairs} with a spread of {spread} %: even a pair that "
+    "fails completely would not be detected",
     # the acceptance of a site by its runs
     "acceptance-met": "{met} of {total} items met",
-    "acceptance-faults": "{count} nodes with a fault that no figure has",
-    "acceptance-open": "the evidence of {count} sealed runs is missing",
+    "acceptance-faults": "{count:node|nodes} with a fault that no figure has",
+    "acceptance-open": "the evidence of {count:sealed run|sealed runs} is missing",
     "acceptance-more": "the same on {nodes}, with other values",
     "acceptance-no-node": "no run measured {nodes}",
     "acceptance-no-run": "no run measured it",
@@ -54,7 +55,7 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "derived-open": "not judged: the items {items}",
     "derived-units": "an item has another unit than {unit}",
     "acceptance-differs": "{run}: {name}: {then}; the newest run has {now}",
-    "acceptance-differs-more": "{count} more differences from the newest run",
+    "acceptance-differs-more": "{count:more difference|more differences} from the newest run",
     "acceptance-origin": "its figures are {origin}, not measured",
     "acceptance-mode": "its mode was {mode}, the inventory has {now}: it decides only items of its "
     "mode",
@@ -85,6 +86,7 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "reader-not-number": "{word} is not a number",
     "reader-negative": "negative value {word}",
     "reader-zero-rate": "{metric} is 0: nothing was measured",
+    "reader-zero-time": "{metric} is 0: it is below the resolution of the output",
     "reader-too-large": "{word} is too large for a number",
     "reader-never-set": "{word} is memory that the program never set",
     "reader-not-whole": "{word} is not a whole number",
@@ -98,20 +100,20 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "reader-contradiction": "{metric} is {printed}, but the other numbers of the row give "
     "{computed}",
     "reader-short": "{metric} was measured for {seconds} s, less than {least} s",
-    "reader-more-lines": "{problem} (and {lines} more lines)",
+    "reader-more-lines": "{problem} (and {lines:more line|more lines})",
     "reader-no-option-size": "{option} {word}: not a size",
     "reader-first-row": "the first row has {bytes} bytes: rows from {least} on are missing",
     "reader-no-row-between": "no row between {least} and {most} bytes",
     "reader-last-row": "the last row has {bytes} of {most} bytes ({option} {word}): truncated",
     "reader-last-row-default": "the last row has {bytes} of {most} bytes (by default): truncated",
     "reader-no-count": "no line has the number of rows",
-    "reader-other-count": "{rows} rows, but the program reports {counted}",
+    "reader-other-count": "{rows:row|rows}, but the program reports {counted}",
     "reader-unconfirmed": "the line that confirms it is missing",
     "reader-broken-line": "broken line {line}",
     "reader-check": "its check is {metric} = {word}",
     "reader-not-row": "not a row of its table: {line}",
     "reader-no-rows": "no row under {titles}",
-    "reader-foreign-lines": "{lines} lines of another program in a table, the first is {line}",
+    "reader-foreign-lines": "{lines:line|lines} of another program in a table, the first is {line}",
     "reader-not-run": "not run: {metrics}",
     "reader-corrected": "{name}: {first} in one line, but {second} were used",
     "reader-gave-up": "the program gave up: {message}",
@@ -247,8 +249,8 @@ MESSAGES: Mapping[str, str] = {
     "place-numa": "NUMA domain {number}",
     "place-socket": "socket {number}",
     "place-rail": "rail {number}",
-    "part-slow": "{part}: {case} {metric} is {ratio} × the median of the {others} other parts of "
-    "the node",
+    "part-slow": "{part}: {case} {metric} is {ratio} × the median of the {others:other part|other "
+    "parts} of the node",
     "part-processor": "processor",
     "part-cards": "model of the network adapters",
     "part-cores": "cores",
@@ -267,8 +269,8 @@ MESSAGES: Mapping[str, str] = {
     "part-accelerator_ecc": "ECC of the accelerators",
     "part-lanes": "PCIe lanes of the accelerators",
     "part-gt_per_s": "rate of the PCIe links of the accelerators",
-    "channels-empty": "{nodes}: {filled} memory modules fill at most {filled} of {channels} "
-    "channels, and nothing states that so few were ordered: {key}",
+    "channels-empty": "{nodes}: {filled:memory module fills|memory modules fill} at most {filled} "
+    "of {channels} channels, and nothing states that so few were ordered: {key}",
     "order-unknown": "{nodes}: the nodes have several processors ({found}), and nothing states "
     "which of them was ordered: {key}, or a partition of each",
     "part-unread": "{nodes}: the stated part was not found out: {part}",
@@ -368,20 +370,21 @@ MESSAGES: Mapping[str, str] = {
     "left-said": "{text}",
     "left-repeats": "{case}: {repeats} of {stated} repeats, within {within}",
     "left-unwritten": "{case}: {point}: no step of the use before it writes its files",
-    "left-readers": "{case}: {point}: {needed} nodes that did not write its files are needed; the "
-    "site has {free}",
+    "left-readers": "{case}: {point}: it needs {needed:node|nodes} that did not write its files; "
+    "the site has {free}",
     "left-lacking": "{asked}: {found}; there is: {there_is}",
-    "left-together": "{nodes} nodes together: nodes_per_job",
-    "left-larger": "{case}: more than {nodes} nodes together: nodes_per_job",
+    "left-together": "{nodes:node|nodes} together: nodes_per_job",
+    "left-larger": "{case}: more than {nodes:node|nodes} together: nodes_per_job",
     "left-mode": "{case}: mode {mode}: {partition} has no such mode",
     "left-unmet": "{case}: {conditions}",
-    "left-points": "{case}: {reason} (mode {mode}, {points} points)",
+    "left-points": "{case}: {reason} (mode {mode}, {points:point|points})",
     "left-load": "{case}: no node is free for the load {load}",
     "left-pairs": "{case}: pairs of nodes of different jobs: nodes_per_job {limit} divides the "
     "nodes into {jobs} jobs",
-    "left-waves": "{case}: {nodes} nodes, which are in none of the {rounds} waves of pairs alone",
-    "left-rounds": "{case}: {nodes} nodes, which are in none of the {rounds} rounds of pairs "
-    "together",
+    "left-waves": "{case}: {nodes:node, which is|nodes, which are} in none of the {rounds} waves "
+    "of pairs alone",
+    "left-rounds": "{case}: {nodes:node, which is|nodes, which are} in none of the {rounds} "
+    "rounds of pairs together",
     "unmet-value": "{name} is {found}, and {needed} is needed",
     "unmet-least": "{name} is {found}, and at least {needed} is needed",
     "unmet-more": "{name} is {found}, and more than {needed} is needed",
@@ -429,7 +432,7 @@ MESSAGES: Mapping[str, str] = {
     "condition-threads": "the source has {source} threads on {cores} cores, and this run has "
     "{threads}",
     "condition-tcp": "the source measured without TCP; whether this run used TCP is not known",
-    "condition-nodes": "the source has {source} nodes at most, the run has {nodes}",
+    "condition-nodes": "the source has {source:node|nodes} at most, the run has {nodes}",
     "condition-blas": "the BLAS of the source is {source}, and that of the program is {blas}",
     "condition-stores": "the source measured with stores that bypass the caches; whether the "
     "stores of this program do is not known",
@@ -484,24 +487,25 @@ MESSAGES: Mapping[str, str] = {
     "spreads are accepted",
     "targets-off-by": "{ratio} × the median of {nodes} storage targets ({value}), {deviation} "
     "spreads from the median; at most {accepted} spreads are accepted",
-    "peers": "{nodes} like nodes",
-    "targets": "{nodes} storage targets",
-    "peers-spread": "{nodes} like nodes, spread {spread} %; finds one {drop} % off in 95 of 100 "
-    "cases",
-    "targets-spread": "{nodes} storage targets, spread {spread} %; finds one {drop} % off in 95 of "
-    "100 cases",
-    "peers-few": "{nodes} like nodes, {gap} % apart: too few for a comparison ({needed} needed)",
+    "peers": "{nodes:like node|like nodes}",
+    "targets": "{nodes:storage target|storage targets}",
+    "peers-spread": "{nodes:like node|like nodes}, spread {spread} %; finds one {drop} % off in "
+    "95 of 100 cases",
+    "targets-spread": "{nodes:storage target|storage targets}, spread {spread} %; finds one "
+    "{drop} % off in 95 of 100 cases",
+    "peers-few": "{nodes:like node|like nodes}, {gap} % apart: too few for a comparison ({needed} "
+    "needed)",
     "peers-zero": "the median of the like nodes is 0",
-    "peers-blind": "{nodes} like nodes with a spread of {spread} %: even a node that fails "
-    "completely would not be detected",
-    "targets-few": "{nodes} storage targets, {gap} % apart: too few for a comparison "
-    "({needed} needed)",
+    "peers-blind": "{nodes:like node|like nodes} with a spread of {spread} %: even a node that "
+    "fails completely would not be detected",
+    "targets-few": "{nodes:storage target|storage targets}, {gap} % apart: too few for a "
+    "comparison ({needed} needed)",
     "targets-zero": "the median of the storage targets is 0",
-    "targets-blind": "{nodes} storage targets with a spread of {spread} %: even a node that fails "
-    "completely would not be detected",
+    "targets-blind": "{nodes:storage target|storage targets} with a spread of {spread} %: even a "
+    "node that fails completely would not be detected",
     "measure-again": "{text}, but its repeats do not prove it: measure it again",
-    "measure-nodes-again": "measure {nodes} again: the repeats of {count} figures that miss a "
-    "limit do not prove a fault",
+    "measure-nodes-again": "measure {nodes} again: the repeats of {count:figure that "
+    "misses|figures that miss} a limit do not prove a fault",
     "peers-spike": "{ratio} × the median of {nodes} like nodes ({value}), but not at most other "
     "message sizes: measure again",
     "pairs-populations": "the pairs are not one population: {many} near {usual}, {few} near "
@@ -530,7 +534,7 @@ MESSAGES: Mapping[str, str] = {
     "them; {usual} is the median of {nodes} nodes",
     "wrong-digits": "wrong computation without an error message: its processor, caches or memory",
     "slower": "slower over time: {text}",
-    "trait-bad": "{setting} {value}: {bad} of its {nodes} nodes are bad, {all_bad} of all "
+    "trait-bad": "{setting} {value}: {bad} of its {nodes:node|nodes} are bad, {all_bad} of all "
     "{all_nodes} (p = {p})",
     "node-itself": "the node itself: its reported properties are those of its peers",
     "target-slow": "storage target {target} of {file_system}: {ratio} × the median of {targets}",
@@ -550,7 +554,7 @@ MESSAGES: Mapping[str, str] = {
     "row-missing": "the output of {step} has no row for it",
     "rows-missing": "no output has a row for it",
     "step-missing": "no step of the run measures it",
-    "not-measured-pairs": "{step}: {nodes} and {count} more pairs",
+    "not-measured-pairs": "{step}: {nodes} and {count:more pair|more pairs}",
     "not-measured-step": "{step}",
     "not-measured-on": "{step}: {nodes}",
     "mode-missing": "{step}: NOT RUN: needs mode {mode}",
@@ -718,7 +722,7 @@ MESSAGES: Mapping[str, str] = {
     "disturbers-unknown": "the other processes",
     "node-disturbed": "disturbed in {disturbed} of {executions} executions by {names}",
     "disturbed-node": "{node}: {text}",
-    "disturbed-more": "and {nodes} more nodes",
+    "disturbed-more": "and {nodes:more node|more nodes}",
     "stolen-ticks": "a hypervisor withheld {share} of the CPU time, more than {limit}",
     "others-ticks": "other processes used {share} of the CPU time, more than {limit}",
     "ranks-got": "the ranks got {share} of their CPUs",

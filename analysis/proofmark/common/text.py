@@ -14,6 +14,20 @@ _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """First characters of a formula in a spreadsheet, also in their full-width form."""
 
 
+class Counted(int):
+    """A number of a text. The format ``node|nodes`` adds the noun, which is English."""
+
+    def __format__(self, spec: str) -> str:
+        """Return the number; with a noun as ``1 node`` and ``2 nodes``."""
+        one, _, many = spec.partition("|")
+        return f"{int(self)} {one if self == 1 else many}" if many else f"{int(self):{spec}}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: 1 rank, 2 ranks."""
+    return f"{Counted(number):{noun}|{noun}s}"
+
+
 def duration(seconds: float) -> str:
     """Return a duration in seconds as text: ``42 s``, ``3 min 05 s``, ``2 h 07 min``."""
     whole = round(seconds)

@@ -583,9 +583,7 @@ class Acceptance:
             if items:
                 date, waived = max(dates, default=""), sum(each.waived for each in items)
                 about = {"met": met, "waived": waived, "total": len(items)}
-                closed = waived and not any(each.binding for each in items)
-                word = "PASS" if closed else word_of(items)
-                found.append(AcceptedPhase(phase, word, date, **about))
+                found.append(AcceptedPhase(phase, word_of(items), date, **about))
         return tuple(found)
 
     @property
@@ -673,9 +671,12 @@ _COUNTED = {
 
 
 def word_of(items: Sequence[AcceptedItem]) -> str:
-    """Return the worst outcome of the items that bind; without one PASS only if one is met."""
+    """Return the worst outcome of the items that bind.
+
+    Without one it is PASS only if an item is met or waived: who waives names what was measured.
+    """
     words = {each.outcome for each in items if each.binding}
-    words = words or {each.outcome for each in items} & {"PASS"}
+    words = words or {"PASS" for each in items if each.waived or each.outcome == "PASS"}
     return next((word for word in WORST if word in words), "UNJUDGED")
 
 

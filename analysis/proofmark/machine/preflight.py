@@ -26,7 +26,7 @@ from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, nodes_by
 from proofmark.common.printed_command import setting
 from proofmark.common.rights import run_user, starting_as
-from proofmark.common.text import duration
+from proofmark.common.text import counted, duration
 from proofmark.machine.bmc.back_end import BackEndContext, Credentials, back_end
 from proofmark.machine.modes.rollout import hosts_of
 from proofmark.machine.node_commands import SCRIPT as MISSING_PROGRAMS
@@ -348,7 +348,7 @@ def _trials(chosen: Scheduler, jobs: Sequence[Request]) -> Iterator[Finding]:
         folder = Path(name)
         folder.chmod(0o755)  # the user who submits reads it
         for job in jobs:
-            what = f"scheduler: a job of {duration(job.seconds)} on {len(job.nodes)} nodes"
+            what = f"scheduler: {counted(len(job.nodes), 'node')} for {duration(job.seconds)}"
             request = replace(job, log=folder / "trial.log")
             try:
                 request.host_file.write_text(chosen.host_list(request))

@@ -18,7 +18,7 @@ from proofmark.common.errors import bad_input
 from proofmark.common.processes import run_command
 from proofmark.common.rights import starting_user
 from proofmark.common.shared_models import StrictModel
-from proofmark.common.text import one_line
+from proofmark.common.text import counted, one_line
 from proofmark.common.yaml_models import shipped_data
 from proofmark.machine.scheduler import (
     BUSY,
@@ -259,7 +259,7 @@ def as_argument(text: str, request: Request) -> str:
     if len(text) <= MAX_ARGUMENT:
         return text
     fewer = len(request.nodes) * MAX_ARGUMENT // len(text)
-    found = f"a job of {len(request.nodes)} nodes, whose list has {len(text):,} bytes"
+    found = f"a job of {counted(len(request.nodes), 'node')}, whose list has {len(text):,} bytes"
     accepted = f"at most about {fewer} nodes: the list is an argument of {MAX_ARGUMENT:,} bytes"
     raise bad_input("partition", "nodes_per_job", found, accepted)
 

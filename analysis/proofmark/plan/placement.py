@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.grouping import batched, gathered
+from proofmark.common.text import counted
 from proofmark.plan.rank_cpus import NodeRange, PlacedRanks
 from proofmark.site.node.topology import Core, NumaDomain, Topology
 
@@ -78,11 +79,6 @@ class PlacementRequest:
         """Return the error that this placement is not possible."""
         key = f"placement {self.name}"
         return PlacementError(InputError(self.asked_in, key, f"a request for {asked}", available))
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: 1 rank, 2 ranks."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 # The rules of OpenMP 5.x, "Controlling OpenMP Thread Affinity", for T threads on P places and a

@@ -12,8 +12,7 @@ from math import ceil
 
 from proofmark.common.errors import InputError
 from proofmark.common.printed_command import setting
-from proofmark.common.text import duration
-from proofmark.plan.placement import counted
+from proofmark.common.text import Counted, counted, duration
 from proofmark.plan.plan import Group, Job, Plan, Totals
 from proofmark.plan.rank_cpus import ranges_of
 from proofmark.plan.step import Step
@@ -49,12 +48,10 @@ def mode_lines(plan: Plan, partition: Partition) -> list[str]:
         return [f"modes: only {plan.current_mode}, the current one; no reset, no BIOS change"]
     lines, before = [], plan.current_mode
     for group, count in zip(others, nodes, strict=True):
-        steps = len([*group.steps()])
-        need = (
-            f"resets of {count} nodes, else {steps} steps are NOT RUN ({setting('confirm_reboot')})"
-        )
+        not_run = f"{Counted(len([*group.steps()])):step is|steps are} NOT RUN"
+        need = f"resets of {counted(count, 'node')}, else {not_run} ({setting('confirm_reboot')})"
         if firmware is None:
-            need = f"{steps} steps are NOT RUN: partition.firmware is missing"
+            need = f"{not_run}: partition.firmware is missing"
         lines.append(f"mode {group.mode}: {_changes(partition, before, group.mode)}; {need}")
         before = group.mode
     if firmware:

@@ -338,7 +338,7 @@ def sign(folder: Path, key: Path) -> Path:
     known = _signatures(folder)
     for path in known:
         try:
-            if key_of(_signature(path), content, NAMESPACE, str(path)) == signer:
+            if key_of(read_regular(path, MAX_SMALL_BYTES), content, NAMESPACE, str(path)) == signer:
                 return path
         except BadInput:  # `verify` names it
             continue
@@ -360,7 +360,8 @@ def check(folder: Path, signers: Path, revoked: Path | None = None) -> CheckedSt
     accepted, refused = dict[str, Signer](), list[BadInput]()
     for path in _signatures(folder):
         try:
-            signer = signer_of(_signature(path), *about, revoked=revoked, place=str(path))
+            signed = read_regular(path, MAX_SMALL_BYTES)
+            signer = signer_of(signed, *about, revoked=revoked, place=str(path))
             if first := accepted.get(signer.key):
                 found = f"a second signature by the key of {first.name}, {signer.key}"
                 raise bad_input(path, "", found, "one signature for each key")
@@ -465,15 +466,7 @@ def _digest(path: Path) -> str:
 
 def _read(folder: Path) -> bytes:
     """Return the bytes of the statement in a folder."""
-    path = folder / STATEMENT
-    try:
-        return read_regular(path)
-    except FileNotFoundError:
-        raise bad_input(path, "", "no such file", "a folder that proofmark signed") from None
-
-
-def _signature(path: Path) -> bytes:
-    return read_regular(path, MAX_SMALL_BYTES)
+    return read_regular(folder / STATEMENT, needed="a folder that proofmark signed")
 
 
 def _signatures(folder: Path) -> dict[Path, int]:

@@ -166,10 +166,7 @@ def identity_of(folder: Path) -> Identity:
     """
     path = RunFiles(folder).identity
     accepted = f"the file that the kit wrote at the start of the run; {_NEW_RUN}"
-    try:
-        content = read_regular(path)
-    except FileNotFoundError:
-        raise bad_input(path, "", "no such file", accepted) from None
+    content = read_regular(path, needed=accepted)
     try:
         stated = _Format.model_validate_json(content)
         if stated.format != FORMAT:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from bisect import bisect_left
 from collections.abc import Mapping
 from contextlib import suppress
@@ -28,6 +27,7 @@ from proofmark.common.files import (
     open_to_append,
     parse_json,
     read_bytes,
+    regular_or_empty,
     text_or_empty,
     write_atomic,
 )
@@ -238,8 +238,7 @@ class JobFolder:
 
     def stopped_after(self, submission: JobSubmission) -> int | None:
         """Return after how many seconds a signal stopped the job script; None if none did."""
-        text = self._note(submission, "stopped")
-        return int(text) if re.fullmatch("[0-9]{1,9}", text) else None
+        return whole_number(self._note(submission, "stopped"))
 
     def began(self, submission: JobSubmission) -> bool:
         """Return whether the job script of `submission` began."""
@@ -251,8 +250,7 @@ class JobFolder:
 
     def lost_steps(self, submission: JobSubmission) -> int:
         """Return by how many disturbed steps in a row the job script ended early; or 0."""
-        text = self._note(submission, "lost")
-        return int(text) if re.fullmatch("[0-9]{1,6}", text) else 0
+        return whole_number(self._note(submission, "lost")) or 0
 
     def _note(self, submission: JobSubmission, name: str) -> str:
         """Return a file of the newest attempt, if that belongs to `submission`; else ""."""
@@ -397,14 +395,7 @@ def read_looks(files: RunFiles) -> tuple[list[Look], list[int]]:
     Raises:
         BadInput: the file cannot be read.
     """
-    try:
-        content = read_bytes(files.node_states, MAX_HISTORY_BYTES)
-    except FileNotFoundError:
-        return [], []
-    except OSError as error:
-        found = error.strerror or "unreadable"
-        raise bad_input(files.node_states, "", found, "a readable file") from None
-    lines = content.splitlines()
+    lines = regular_or_empty(files.node_states, MAX_HISTORY_BYTES).splitlines()
     read = {number: look for number, line in enumerate(lines, 1) if (look := _look(line))}
     kept = _rising({number: look.time for number, look in read.items()})
     looks, damaged, previous = list[Look](), list[int](), 0

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import parse_json, paths_in, read_regular
+from proofmark.common.files import parse_json, paths_in, regular_or_empty
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.firmware import Scalar
 
@@ -128,11 +128,7 @@ class Journal:
         Raises:
             BadInput: another line is damaged.
         """
-        try:
-            texts = read_regular(self.path).split(b"\n")
-        except FileNotFoundError:
-            return []
-        lines = []
+        texts, lines = regular_or_empty(self.path).split(b"\n"), []
         for number, text in enumerate(texts[:-1], 1):
             try:
                 line = parse_json(text)

@@ -200,10 +200,7 @@ def read_baseline(folder: Path) -> tuple[Baseline, pl.DataFrame]:
     """
     baseline = read_json(folder / STATE, Baseline)
     path = folder / FIGURES
-    try:
-        content = read_regular(path)
-    except FileNotFoundError:
-        raise bad_input(path, "", "no such file", "a whole baseline") from None
+    content = read_regular(path, needed="a whole baseline")
     if (found := sha256(content).hexdigest()) != baseline.figures:
         raise bad_input(path, "", f"SHA-256 {found[:12]}", f"{baseline.figures[:12]} of {STATE}")
     import polars as pl  # most commands read no baseline

@@ -365,7 +365,7 @@ def test_hpl_without_residual_check_is_invalid() -> None:
 def test_hpl_with_fewer_rows_than_its_count_is_invalid() -> None:
     readings = read("hpl", HPL.replace("Finished      1 tests", "Finished      2 tests"))
     assert not any(reading.valid for reading in readings)
-    assert "1 rows, but the program reports 2" in readings[0].reason
+    assert "1 row, but the program reports 2" in readings[0].reason
 
 
 def test_hpl_without_its_count_is_invalid() -> None:

@@ -150,7 +150,7 @@ def test_stray_rows_without_once_are_one_reading_and_not_mixed() -> None:
         (6, True),
         (8, False),
     ]
-    assert "(and 1 more lines)" in readings[0].reason
+    assert "(and 1 more line)" in readings[0].reason
     assert readings[2].parameters == {"n": 7}
 
 
@@ -292,7 +292,7 @@ def test_a_row_of_another_table_than_the_closed_one_is_not_read() -> None:
 def test_strays_at_two_places_are_two_readings() -> None:
     rules: dict[str, Any] = {"tables": [{**TABLE, "stray": r"\d+ \d+"}], "facts": [r"m=(?P<m>\d+)"]}
     readings = read("1 2\n3 4\nm=1\n5 6\n", **rules)
-    assert ["more lines" in each.reason for each in readings] == [True, False]
+    assert ["more line" in each.reason for each in readings] == [True, False]
 
 
 def test_blank_lines_are_no_stray_rows() -> None:

@@ -288,5 +288,5 @@ def test_a_damaged_time_is_named(finished: Finished, time: Any) -> None:
     code, printed = called(["verdict", f"{finished.run.folder}"])
     assert code == 2
     assert "history.jsonl: damaged lines: 1" in printed
-    named = {"plain": "is damaged", "stability": "node-states.jsonl: 1 lines are no look"}
+    named = {"plain": "is damaged", "stability": "node-states.jsonl: 1 line is no look"}
     assert named[finished.kind] in printed

@@ -599,7 +599,7 @@ class TestWord:
         broken = replace(run, verdict=with_fault(run.verdict, "n2"))
         found = accepted([broken])
         assert (found.word, only(found).outcome) == ("FAIL", "PASS")
-        assert found.text == "1 of 1 items met; 1 nodes with a fault that no figure has"
+        assert found.text == "1 of 1 items met; 1 node with a fault that no figure has"
         assert accepted([broken, machine.run(2, {"n1": GOOD})]).word == "FAIL"
         repaired = accepted([broken, machine.run(2, {"n2": GOOD})])
         assert repaired.word == "PASS"

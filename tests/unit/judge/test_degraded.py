@@ -87,7 +87,7 @@ def test_a_job_on_all_nodes_of_the_queue_may_exceed_the_limit_of_a_job(
     together = {len(step.nodes) for step in plan.steps() if step.scope == "job"}
     assert together == sizes | ({3} if all_nodes != 5 else set())
     assert plan.fewer_nodes == fewer
-    left_out = "fake: 4 nodes together: nodes_per_job (mode current, 1 points)"
+    left_out = "fake: 4 nodes together: nodes_per_job (mode current, 1 point)"
     assert (left_out in plan.left_out) == (all_nodes == 5)
 
 

@@ -494,7 +494,7 @@ class TestRestore:
         machine.fault, machine.requests = "busy-twice", 1
         done = site.rollout(max_attempts=1).restore()
         assert outcomes(done) == dict.fromkeys(site.nodes, "OK")
-        assert any("n2: 1 nodes are tried again" in line for line in site.lines)
+        assert any("n2: 1 node is tried again" in line for line in site.lines)
         assert {site.settings(node) for node in site.nodes} == {BEFORE}
 
     @pytest.mark.fault("restore-one-held")

@@ -594,7 +594,7 @@ class TestWords:
         )
 
     @pytest.mark.parametrize(
-        ("count", "more"), [(2, ""), (3, ""), (4, "; and 1 more nodes"), (6, "; and 3 more nodes")]
+        ("count", "more"), [(2, ""), (3, ""), (4, "; and 1 more node"), (6, "; and 3 more nodes")]
     )
     def test_the_first_three_disturbed_nodes_are_named(self, count: int, more: str) -> None:
         nodes = [noise(host=f"n{number}", others_s=17.0) for number in range(count)]

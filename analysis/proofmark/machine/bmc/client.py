@@ -23,6 +23,7 @@ from urllib.parse import urljoin, urlsplit
 
 from proofmark.common.processes import traced
 from proofmark.common.progress_lines import say
+from proofmark.common.text import whole_number
 from proofmark.machine.bmc.back_end import Credentials
 from proofmark.machine.bmc.https import (
     Answer,
@@ -316,7 +317,7 @@ class RedfishConnection:
             _local_path(path, headers.get("location", "")),
             headers.get("x-auth-token", ""),
             body,
-            _seconds(headers.get("retry-after", "")),
+            whole_number(headers.get("retry-after", "").strip()) or 0,
         )
 
     def _hint(self, headers: Mapping[str, str]) -> str:
@@ -350,8 +351,8 @@ class RedfishConnection:
         The random part keeps requests to thousands of BMCs from being sent at the same moment.
         """
         failed = self._settings.max_attempts - 1 - left
-        given = retry_after.strip().isdecimal()
-        pause = _seconds(retry_after) if given else FIRST_PAUSE_S * 2**failed
+        given = whole_number(retry_after.strip())
+        pause = FIRST_PAUSE_S * 2**failed if given is None else given
         pause = min(pause, LONGEST_PAUSE_S) * random.uniform(0.5, 1.5)
         time.sleep(max(0.0, min(pause, self._end - time.monotonic())))
 
@@ -374,12 +375,6 @@ class RedfishConnection:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-
-def _seconds(retry_after: str) -> float:
-    """Return the header ``Retry-After`` in seconds; 0 if it is a date or damaged."""
-    text = retry_after.strip()[:9]
-    return float(text) if text.isdecimal() and text.isascii() else 0.0
 
 
 def _local_path(path: str, location: str) -> str:

@@ -16,6 +16,7 @@ from time import monotonic
 
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded, nodes_by
+from proofmark.common.text import counted
 from proofmark.machine.bmc.back_end import Host
 from proofmark.machine.modes.transition import ModeTransition
 from proofmark.machine.node_commands import HOLDER
@@ -63,7 +64,7 @@ def summary(results: Mapping[str, ModeResult]) -> dict[Outcome, str]:
     """Return a line per outcome: the number of nodes, the nodes, and the text of the first."""
     by_outcome = nodes_by({node: result.outcome for node, result in results.items()})
     return {
-        outcome: f"{outcome}: {len(nodes)} nodes ({folded(nodes)})"
+        outcome: f"{outcome}: {counted(len(nodes), 'node')} ({folded(nodes)})"
         + (f": {results[nodes[0]].text}" if outcome is not Outcome.OK else "")
         for outcome, nodes in by_outcome.items()
     }

@@ -17,6 +17,7 @@ from proofmark.common.expressions import flaws
 from proofmark.common.grouping import batched
 from proofmark.common.nodesets import folded, nodes_by
 from proofmark.common.progress_lines import Say
+from proofmark.common.text import Counted, counted
 from proofmark.machine.bmc.back_end import (
     BACK_ENDS,
     BackEndContext,
@@ -128,7 +129,7 @@ class ModeRollout(Drains):
         again = [node for node in nodes if results[node].outcome not in done]
         pause_s = PAUSE_POLLS * self.transition.firmware.poll_s
         if again and not self.transition.stop.wait(pause_s):
-            self.say(f"{folded(again)}: {len(again)} nodes are tried again")
+            self.say(f"{folded(again)}: {Counted(len(again)):node is|nodes are} tried again")
             for node, result in self._restore(again).items():
                 changed = result.changed or results[node].changed
                 results[node] = replace(result, changed=changed)
@@ -306,7 +307,7 @@ class ModeRollout(Drains):
 
     def _batch(self, batch: Mapping[str, CheckedNode], final_state: str) -> ModeResults:
         mode = next(iter(batch.values())).target.mode
-        self.say(f"{folded(batch)}: {len(batch)} nodes to {mode}")
+        self.say(f"{folded(batch)}: {counted(len(batch), 'node')} to {mode}")
         results = self.drain({node: each.history for node, each in batch.items()}, mode)
 
         def change_node(node: str) -> Observation:

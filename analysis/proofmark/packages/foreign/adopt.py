@@ -30,7 +30,7 @@ from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, unfold
 from proofmark.common.printed_command import Part, PrintedCommand, of_person
 from proofmark.common.progress_lines import say
-from proofmark.common.text import csv_cell
+from proofmark.common.text import counted, csv_cell
 from proofmark.packages.foreign.adopted import Adopted, path_of, shown
 from proofmark.packages.foreign.adopted_outputs import with_settings
 from proofmark.packages.foreign.adoption import Counted, adopt_folder
@@ -250,7 +250,7 @@ def _summary(run: Run, adopted: Adopted) -> Iterator[str]:
     counts = ", ".join(f"{case} {number}" for case, number in by_case.items())
     yield f"run: {run.folder}"
     files, hosts = len({each.source for each in adopted.files.values()}), len(nodes)
-    yield f"adopted: {_count(files, 'file')} of {_count(hosts, 'node')}: {counts}"
+    yield f"adopted: {counted(files, 'file')} of {counted(hosts, 'node')}: {counts}"
     unread = list(dict.fromkeys(each.problem for each in adopted.files.values() if each.problem))
     more = path_of(run.files).relative_to(run.folder.parent)
     yield from _listed("files that cannot be read, INVALID", unread, f"{more}")
@@ -268,7 +268,7 @@ def _plan(folder: OutputFolder, adoption: Adoption, given: Sequence[Part]) -> It
     by_case = Counter(each.case for each in outputs)
     counts = ", ".join(f"{case} {number}" for case, number in by_case.items())
     adopted = len({each.source for each in outputs})
-    yield f"plan: {adopted} of {_count(len(folder.paths), 'file')}: {counts}"
+    yield f"plan: {adopted} of {counted(len(folder.paths), 'file')}: {counts}"
     named = {
         each.source: each.source not in adoption.contradicted
         and bool(request.rule and request.rule.nodes(each.source))
@@ -280,7 +280,7 @@ def _plan(folder: OutputFolder, adoption: Adoption, given: Sequence[Part]) -> It
             for each in some:
                 collected.update(each.nodes)
             number = len({each.source for each in some})
-            yield f"{title}: {_count(number, 'file')} of {folded(collected)}"
+            yield f"{title}: {counted(number, 'file')} of {folded(collected)}"
     for label in request.labels:
         values = Counter(str(each.parameters.get(label.name, "without")) for each in outputs)
         found = ", ".join(f"{value} {number}" for value, number in sorted(values.items()))
@@ -308,10 +308,6 @@ def _option(name: str, value: str) -> Part:
 
 def _not_read(problems: Mapping[str, str]) -> list[str]:
     return [f"{shown(path)} ({why})" for path, why in problems.items()]
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def _reasons(title: str, files: Mapping[str, Message], file: str) -> Iterator[str]:

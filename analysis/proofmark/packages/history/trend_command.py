@@ -24,7 +24,7 @@ from proofmark.common.grouping import batched
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.processes import gc_paused, parallel_map
 from proofmark.common.progress_lines import say
-from proofmark.common.text import percent
+from proofmark.common.text import counted, percent
 from proofmark.common.translation import ENGLISH, in_language
 from proofmark.judge.confidence import (
     CONFIDENCE,
@@ -411,7 +411,7 @@ def _print_comparison(comparison: RunComparison, *, every: bool) -> None:
     if every:
         print_table((*headers, "visible change", "note"), [_row(each) for each in found])
         for name, keys in comparison.alone.items():
-            print_line(f"{len(keys)} metrics only in {name}")
+            print_line(f"{counted(len(keys), 'metric')} only in {name}")
             for key in keys:
                 print_line(" ".join(filter(None, key)))
         return
@@ -432,7 +432,7 @@ def _print_comparison(comparison: RunComparison, *, every: bool) -> None:
     others = ", ".join(f"{amount} {text}" for text, amount in counts.items() if amount)
     print_line(f"other figures: {others or 'none'}; all: --all")
     for name, keys in comparison.alone.items():
-        print_line(f"{len(keys)} metrics only in {name}")
+        print_line(f"{counted(len(keys), 'metric')} only in {name}")
 
 
 def _row(each: Difference) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ from proofmark.report.page import (
     titled,
 )
 from proofmark.report.render import page
-from proofmark.report.words import number, pairs
+from proofmark.report.words import count, number, pairs
 
 MOST_EVENTS = 3
 """The largest number of events or differences in a cell of a table."""
@@ -70,7 +70,7 @@ def curve_of(trend: Trend, points: Points) -> Curve:
 
 def folded_table(shown: Table, rows: int) -> Fold:
     """Return a table that opens at a click."""
-    return Fold(_("{count} rows").format(count=rows), Block(tables=(shown,)))
+    return Fold(count(rows, "row"), Block(tables=(shown,)))
 
 
 def named(head: tuple[str, str]) -> Cell:
@@ -356,7 +356,7 @@ def _spark(trend: Trend, points: Points, course: Course) -> Picture:
     middle = float(np.median(points.value))
     unit = points.line.figure.unit
     words.append(_("median {value} {unit}").format(value=number(middle), unit=unit))
-    words.append(_("{count} runs").format(count=len(points)))
+    words.append(count(len(points), "run"))
     if course.tested:
         words.append(_("noise {noise} %").format(noise=number(100 * course.deviation, 2)))
         seen = percent(-math.expm1(-course.visible))

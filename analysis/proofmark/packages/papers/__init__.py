@@ -16,7 +16,7 @@ MESSAGES: Mapping[str, str] = {
     "claim-elsewhere": "the figures are of {systems}; the claim is of {wanted}",
     "claim-figures": "figures of {system}",
     "claim-missing": "missing: {text}",
-    "claim-all-points": "all {points} points of {sweep}",
+    "claim-all-points": "all {points:point|points} of {sweep}",
     "claim-points": "{missing} of {points} points of {sweep}",
 }
 """The messages of the package: the code of each, and its English template."""

@@ -19,8 +19,8 @@ GATE = AddedCommand("sign and keep", MODULE, "return nodes to service")
 DECIDE = AddedCommand("stage", MODULE, "decide which nodes of a run return to service")
 
 MESSAGES: Mapping[str, str] = {
-    "left-rolling": "{case}: {count} steps of several nodes do not roll; -e run_id=RUN without "
-    "rolling=true adds them",
+    "left-rolling": "{case}: {count:step of several nodes does|steps of several nodes do} not "
+    "roll; -e run_id=RUN without rolling=true adds them",
     "rolling-nodes": "nodes: {accepted} accepted, {waiting} waiting, {failed} failed, {open} not "
     "judged",
 }

@@ -39,7 +39,7 @@ from proofmark.common.processes import on_stop_signal
 from proofmark.common.progress_lines import say
 from proofmark.common.rights import this_user
 from proofmark.common.shared_models import StrictModel
-from proofmark.common.text import one_line
+from proofmark.common.text import counted, one_line
 from proofmark.judge.judging import judged
 from proofmark.machine.node_commands import run_on_nodes
 from proofmark.machine.outcome import NodeError
@@ -78,7 +78,7 @@ def refuse_too_many(site: Site, most: int = MOST_NODES) -> None:
     """
     count, whole = len(site.hosts), len(site.partition_hosts or site.hosts)
     if count == whole or count > most:
-        size = f"{count} nodes" + (
+        size = f"{counted(count, 'node')}" + (
             f", the whole partition {site.partition_name}" * (count == whole)
         )
         accepted = f"at most {most} nodes, not all; gate_whole_partition=true takes more"

@@ -17,7 +17,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from proofmark.common.errors import bad_input
-from proofmark.common.files import open_to_append, read_regular
+from proofmark.common.files import open_to_append, regular_or_empty
 from proofmark.common.nodesets import HostName
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import csv_cell
@@ -71,10 +71,7 @@ def read_checks(site: Path) -> list[GateCheck]:
         BadInput: a line is damaged.
     """
     path = checks_file(site)
-    try:
-        lines = read_regular(path).split(b"\n")[:-1]
-    except FileNotFoundError:
-        return []
+    lines = regular_or_empty(path).split(b"\n")[:-1]
     checks = []
     for number, line in enumerate(lines, 1):
         try:
@@ -104,10 +101,7 @@ def append_checks(site: Path, checks: Sequence[GateCheck]) -> None:
 
 
 def _append_vendor(path: Path, checks: Sequence[GateCheck]) -> None:
-    try:
-        text = read_regular(path).decode(errors="replace")
-    except FileNotFoundError:
-        text = ""
+    text = regular_or_empty(path).decode(errors="replace")
     try:
         rows = list(csv.reader(io.StringIO(text)))
     except csv.Error as error:

@@ -30,12 +30,13 @@ VARIABLES: Mapping[str, CallVariable] = {
 """The variables of a call that the package adds."""
 
 MESSAGES: Mapping[str, str] = {
-    "left-load-size": "jobs of {nodes} nodes: more than the load leaves ({usable} nodes)",
+    "left-load-size": "jobs of {nodes} nodes: more than the load leaves ({usable:node|nodes})",
     "stability-counts": "{hours} of {wanted} h; jobs: {started} started, {finished} finished, "
     "{invalid} INVALID, {running} running, failed: {failed}",
     "stability-unseen": "nobody looked at the nodes for {unseen} of {hours} h",
     "stability-not-seen": "nobody looked at the nodes in {hours} h, or the scheduler told no state",
-    "stability-lines": "{file}: {count} lines are no look at the nodes, or not in order: {lines}",
+    "stability-lines": "{file}: {count:line is|lines are} no look at the nodes, or not in order: "
+    "{lines}",
     "stability-damaged": "the history of jobs is damaged: {text}",
     "stability-weaker": "the run was not that of the contract: {text}",
     "stability-term": "{name}: {found}; the contract: {agreed}",

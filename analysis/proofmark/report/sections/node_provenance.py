@@ -320,7 +320,7 @@ def _dimms(node: NodeFacts) -> str:
     alike = Counter(module(dimm) for dimm in node.dimms)
     modules = [f"{number} × {module}" for module, number in alike.items()]
     if modules and node.dimm_slots_empty:
-        modules.append(_("{count} slots empty").format(count=node.dimm_slots_empty))
+        modules.append(count(node.dimm_slots_empty, "slot empty", "slots empty"))
     return "; ".join(modules)
 
 

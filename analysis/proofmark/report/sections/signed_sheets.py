@@ -19,7 +19,7 @@ from proofmark.report.page import Block, Cell, Section, Table, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import verdict_cell
 from proofmark.report.sections.issues import never_ran
-from proofmark.report.words import grouped, visible
+from proofmark.report.words import count, grouped, visible
 from proofmark.runs.play_variables import (
     acceptance_command,
     inventory_part,
@@ -107,10 +107,8 @@ def next_step_section(run_data: RunData) -> tuple[Section, ...]:
     return (Section("next", title, (block,)),)
 
 
-def _figures(count: int) -> tuple[str, ...]:
-    if not count:
-        return ()
-    return (_("{count} figures").format(count=count) if count > 1 else _("1 figure"),)
+def _figures(figures: int) -> tuple[str, ...]:
+    return (count(figures, "figure"),) if figures else ()
 
 
 def _command(step: NextStep, run_data: RunData) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -21,6 +21,7 @@ from ClusterShell.RangeSet import RangeSet
 
 from proofmark.common.errors import bad_input
 from proofmark.common.input_limits import MAX_CPUS
+from proofmark.common.text import whole_number
 from proofmark.common.yaml_models import shipped_data
 
 POWER = ("ppc64le", "ppc64")
@@ -70,7 +71,7 @@ def read_cpuinfo(lines: Iterable[str], machine: str) -> Processor:
         flags += ["altivec"] * ("altivec supported" in power)
     else:
         family, model, stepping = (
-            _number(fields, key) for key in ("cpu family", "model", "stepping")
+            whole_number(fields.get(key, "")) for key in ("cpu family", "model", "stepping")
         )
         microcode = fields.get("microcode")
         if machine == "aarch64":
@@ -97,11 +98,6 @@ def read_cpuinfo(lines: Iterable[str], machine: str) -> Processor:
         generation=generation,
         part=part,
     )
-
-
-def _number(fields: Mapping[str, str], key: str) -> int | None:
-    text = fields.get(key, "")
-    return int(text) if text.isdecimal() and len(text) < 10 else None
 
 
 @lru_cache(maxsize=16)  # of a thousand nodes few processors differ
