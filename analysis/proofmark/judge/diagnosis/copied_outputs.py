@@ -35,8 +35,6 @@ def copied_outputs(records: Records, benchmarks: Benchmarks) -> NodeFaults:
     from each other have fewer digits than they print: then other outputs are nearly equal.
     """
     places = measured_places(records, benchmarks)
-    if not len(places):
-        return {}
     bits = records.value[places].astype(np.float64).view(np.uint64)
     # Equal outputs have equal sums of hashed values, in any order. Other outputs hardly ever do.
     # Only outputs with equal sums are compared value by value.
@@ -50,18 +48,16 @@ def copied_outputs(records: Records, benchmarks: Benchmarks) -> NodeFaults:
     _, first, group, count = np.unique(
         sums[executions], return_index=True, return_inverse=True, return_counts=True
     )
-    suspect = set(executions[count[group] > 1].tolist())
     unlike = places[np.isin(records.execution[places], executions[first])]
-    values: dict[int, list[tuple[int, float]]] = {}
-    nodes: dict[int, str] = {}
-    for place in places[np.isin(records.execution[places], list(suspect))].tolist():
-        execution = int(records.execution[place])
-        pair = (int(records.measurand[place]), float(records.value[place]))
-        values.setdefault(execution, []).append(pair)
-        nodes[execution] = records.nodes[records.node[place]]
-    equal: dict[tuple[tuple[int, float], ...], set[int]] = {}
-    for execution, of_execution in values.items():
-        equal.setdefault(tuple(sorted(of_execution)), set()).add(execution)
+    alike = places[np.isin(records.execution[places], executions[count[group] > 1])]
+    columns = records.value[alike], records.measurand[alike], records.execution[alike]
+    alike = alike[np.lexsort(columns)]
+    if not len(alike):
+        return {}
+    equal: dict[tuple[tuple[int, float], ...], list[int]] = {}
+    for of_output in np.split(alike, np.flatnonzero(np.diff(records.execution[alike])) + 1):
+        both = records.measurand[of_output].tolist(), records.value[of_output].tolist()
+        equal.setdefault(tuple(zip(*both, strict=True)), []).append(int(of_output.max()))
     total = np.bincount(records.measurand[places], minlength=len(records.measurands))
     found: dict[str, list[Message]] = {}
 
@@ -79,16 +75,17 @@ def copied_outputs(records: Records, benchmarks: Benchmarks) -> NodeFaults:
     near = cache(lambda measurands: _nearly_equal(values_of(measurands)))
 
     for pairs, members in equal.items():
-        names = sorted({nodes[each] for each in members} - {""})
+        names = sorted({records.nodes[each] for each in records.node[members]} - {""})
         if len(names) < 2:
             continue
-        measurands, of_output = zip(*pairs, strict=True)
-        shared = sum(map(digits_of, of_output, levels(measurands)))
+        measurands, values = zip(*pairs, strict=True)
+        shared = sum(map(digits_of, values, levels(measurands)))
         # No two executions share this number of digits by chance.
         needed = math.log10(max(1, math.comb(total[measurands[0]], 2)) / CHANCE)
         if shared >= needed and not near(measurands):
             case = records.measurands[pairs[0][0]].case
-            of_steps = {StepInstance.parse(records.executions[each].step).step for each in members}
+            executed = (records.executions[each] for each in records.execution[members])
+            of_steps = {StepInstance.parse(each.step).step for each in executed}
             steps = ", ".join(sorted(of_steps)[:4])
             message = Message("same-output", case=case, nodes=folded(names), steps=steps)
             for host in dict.fromkeys(hosts_of_nodes(names)):
