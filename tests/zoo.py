@@ -38,8 +38,10 @@ from proofmark.packages.papers import plots_page
 from proofmark.packages.survey.answers import ListedNode, NodeKind, NodeReport, Survey
 from proofmark.packages.survey.findings import environments_in
 from proofmark.packages.survey.inventory_files import inventory_files
+from proofmark.plan.step import WrittenFiles
 from proofmark.runs.run import Run, open_run
 from proofmark.site.node.facts import parse_probe
+from proofmark.site.node.parts import mount_of
 from proofmark.site.rails import ports_of
 from proofmark.software.software import Package, Software
 
@@ -52,6 +54,7 @@ SUITES = {
     "link": ("osu-bw",),
     "linpack": ("hpl",),
     "node": ("stream", "osu-bw"),
+    "files": ("ior",),
 }
 """The cases of each suite of the zoo. A machine runs the suite of the rates that it has."""
 STEPS: Mapping[str, Sequence[Mapping[str, Any]]] = {
@@ -64,8 +67,20 @@ STEPS: Mapping[str, Sequence[Mapping[str, Any]]] = {
         }
     ],
     "hpl": [{"scope": "each-node", "sweep": {"memory": "{main_memory}", "memory_share": 0.8}}],
+    "ior": [
+        {
+            "scope": "each-node",
+            "sweep": {
+                "ranks": 8,
+                "layout": "file-per-process",
+                "block_bytes": "{256 * MiB}",
+                "cache": "cold",
+                "clients": "{nodes}",
+            },
+        }
+    ],
 }
-REQUIRED = {"stream": "triad", "osu-bw": "bandwidth", "hpl": "rmax"}
+REQUIRED = {"stream": "triad", "osu-bw": "bandwidth", "hpl": "rmax", "ior": "write"}
 
 
 def merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,6 +110,8 @@ class Zoo:
         triad: GB/s, or by the kind of memory.
         link: GB/s.
         hpl: Gflop/s.
+        write: MiB/s of the clients of a file system.
+        items: further items of the contract.
         triad_limit, link_limit, hpl_limit: of the contract, in the same units; at most 1: a share
             of the hardware; 0: none.
         triad_of: the kind of memory that the limit of Triad is for; empty: all.
@@ -117,6 +134,8 @@ class Zoo:
     triad: Mapping[str, float] | float = 0
     link: float = 0
     hpl: float = 0
+    write: float = 0
+    items: Sequence[Mapping[str, Any]] = ()
     triad_limit: float = 0.7
     triad_of: str = ""
     link_limit: float = 0
@@ -132,7 +151,7 @@ class Zoo:
     def suite(self) -> str:
         """The suite that measures all rates of the machine."""
         cases = tuple(REQUIRED)
-        has = {"stream": self.triad, "osu-bw": self.link, "hpl": self.hpl}
+        has = {"stream": self.triad, "osu-bw": self.link, "hpl": self.hpl, "ior": self.write}
         wanted = tuple(case for case in cases if has[case])
         return next(name for name, of in SUITES.items() if of == wanted)
 
@@ -237,13 +256,16 @@ LIMITS = {
     "stream": ("memory_bandwidth", "GB/s"),
     "osu-bw": ("link_bandwidth", "GB/s"),
     "hpl": ("rpeak_nominal", "Gflop/s"),
+    "ior": ("", "MiB/s"),
 }
 """The rule and the unit of a limit of each case."""
 
 
-def _items(row: Zoo) -> Iterator[dict[str, Any]]:
+def _items(row: Zoo) -> Iterator[Mapping[str, Any]]:
     """Yield the items of the contract."""
+    yield from row.items
     limits = {"stream": row.triad_limit, "osu-bw": row.link_limit, "hpl": row.hpl_limit}
+    limits["ior"] = 0.8 * row.write
     for case in SUITES[row.suite]:
         if not (limit := limits[case]):
             continue
@@ -255,15 +277,16 @@ def _items(row: Zoo) -> Iterator[dict[str, Any]]:
         yield {**item, "metric": REQUIRED[case], **(share if limit <= 1 else stated)}
 
 
+SCRATCH = "/scratch/proofmark"
 FOUND = {
     "environment": "local",
     "scheduler": "slurm",
     "queue": {"name": "batch"},
-    "scratch": {"path": "/scratch/proofmark"},
+    "scratch": {"path": SCRATCH},
     "facts": {"stream_array_size": 600_000_000, "threaded_blas": 1, "hpl_nb": 384},
 }
 """What the answers to the questions of ``init`` are."""
-PACKAGES = ("stream", "osu-micro-benchmarks", "hpl")
+PACKAGES = ("stream", "osu-micro-benchmarks", "hpl", "ior")
 
 
 @dataclass(frozen=True)
@@ -366,20 +389,34 @@ def _measure(run: Run, row: Zoo, step: Any, job: str) -> None:
     rates = row.triad if isinstance(row.triad, Mapping) else {}
     memory = step.parameters.get("memory")
     triad = rates.get(str(memory), 0.0) if isinstance(row.triad, Mapping) else row.triad
-    level = {"stream": 1000 * triad, "osu-bw": 1000 * row.link, "hpl": row.hpl}[step.case]
+    levels = {"stream": 1000 * triad, "osu-bw": 1000 * row.link, "hpl": row.hpl, "ior": row.write}
+    level = levels[step.case]
     assert level, f"{row.name}: no rate of {step.case} for {memory}"
     write = writer(step, level)
     for place, members in step.instances().items():
         slow = min(row.slow.get(host, 1.0) for host in members)
         noise = crc32(f"{row.name} {place} {step.id}".encode()) / 2**32 - 0.5
         output = write(members[0], slow * (1 + 0.01 * noise))
+        files = {"stdout": output.replace("@now@", f"Sat Nov 21 08:{step.repeat:02}:00 2026")}
+        if step.writes:
+            files["scratch.json"] = _scratch(row, members[0], step.writes)
         write_execution(
             run.files.step(str(place)).folder,
             members[0],
-            {"stdout": output.replace("@now@", f"Sat Nov 21 08:{step.repeat:02}:00 2026")},
+            files,
             binding=json.loads(binding(step, members)),
             attempt=f"{job}/attempt-1",
         )
+
+
+def _scratch(row: Zoo, host: str, writes: WrittenFiles) -> str:
+    """Return where a step wrote, as its script sees it: on the mount that the probe shows."""
+    folder = f"{SCRATCH}/files"
+    found = mount_of(folder, parse_probe(probe_on(row, host), "probe").mounts)
+    assert found
+    place = {"kind": found.kind, "source": found.source, "target": found.target}
+    numbers = {"bytes": writes.bytes, "files": writes.files, "most": 10_000}
+    return json.dumps({"scratch": folder, "real": folder, **place, **numbers})
 
 
 def _package() -> Package:
@@ -414,7 +451,8 @@ def lines() -> str:
     rows = ""
     for row in table()[1]:
         rates: dict[str, Any] = {"Triad": row.triad, "osu_bw": row.link, "HPL": row.hpl}
-        units = {"Triad": "GB/s", "osu_bw": "GB/s", "HPL": "Gflop/s"}
+        rates["IOR write"] = row.write
+        units = {"Triad": "GB/s", "osu_bw": "GB/s", "HPL": "Gflop/s", "IOR write": "MiB/s"}
         parts = []
         for name, rate in rates.items():
             if isinstance(rate, Mapping):

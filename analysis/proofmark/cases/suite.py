@@ -156,10 +156,8 @@ def members_from(
         BadInput: there is no such suite.
     """
     chosen = alternative(benchmarks, suite, origin, named)
-    others: set[str] = set()
-    for each in benchmarks.suite(suite).alternatives:
-        if each is not chosen:
-            others.update(each.cases)
+    alternatives = benchmarks.suite(suite).alternatives
+    others = set[str]().union(*(each.cases for each in alternatives if each is not chosen))
     others.difference_update(chosen.cases if chosen else ())
     members = benchmarks.members(suite)
     return {name: case for name, case in members.items() if name not in others}

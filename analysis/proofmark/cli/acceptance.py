@@ -46,13 +46,7 @@ from proofmark.plan.kinds import added_kinds
 from proofmark.plan.selection import PlannedItem, planned_items
 from proofmark.plan.validation import CheckedSite, SiteChecks
 from proofmark.plan.validation import validate as check_site
-from proofmark.report.acceptance_page import (
-    figure_text,
-    item_limit,
-    notes,
-    phase_text,
-    runs_of,
-)
+from proofmark.report.acceptance_page import figure_text, item_limit, notes, phase_text, runs_of
 from proofmark.report.products import Made, differing, versions
 from proofmark.report.statement import (
     Predicate,
@@ -424,11 +418,6 @@ def _shown(options: Namespace, asked: Question, found: Acceptance) -> int:
     return CODES[found.word]
 
 
-def _judge(options: Namespace, asked: Question) -> int:
-    """Judge the acceptance by the sealed runs of the site, and write its page."""
-    return _shown(options, asked, asked.answer())
-
-
 def _sign(options: Namespace, asked: Question) -> int:
     """Sign the page of an acceptance that is what its runs give, with their evidence.
 
@@ -519,7 +508,7 @@ def _measure(options: Namespace, asked: Question) -> int:
 
 VERBS: Mapping[str, Callable[[Namespace, Question], int]] = {
     "check": _check,
-    "judge": _judge,
+    "judge": lambda options, asked: _shown(options, asked, asked.answer()),
     "measure": _measure,
     "sign": _sign,
     "waive": _waive,

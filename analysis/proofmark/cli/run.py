@@ -127,10 +127,11 @@ def collect(options: Namespace) -> int:
     )
     for path, change in evidence.newest.kept.items():
         say(f"{path}: {change} after it was sealed; the sealed content counts")
-    unproven = {}
-    for host, node in nodes_of(run).items():
-        if found := [probe.reason for probe in node.damaged if probe.code != "stopped"]:
-            unproven[host] = "; ".join(found)
+    unproven = {
+        host: "; ".join(found)
+        for host, node in nodes_of(run).items()
+        if (found := [probe.reason for probe in node.damaged if probe.code != "stopped"])
+    }
     for host, reason in unproven.items():
         say(f"proofmark: {host}: {reason}; its steps of this job are INVALID")
     note_failed_nodes({host: NodeFailure(reason) for host, reason in unproven.items()})

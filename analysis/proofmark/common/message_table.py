@@ -418,6 +418,7 @@ MESSAGES: Mapping[str, str] = {
     "the limit",
     "check-missed": "item {number} of the contract: {text}",
     "check-no-report": "the node has not reported its state",
+    "check-nodes-left": "nodes is {found}; the run left out {number} nodes of the partition",
     "check-unknown": "the node does not report: {name}",
     "check-unlike": "{name} is {found}; most nodes have {most}",
     "check-no-most": "{name} is {found}; no value is that of most nodes",
@@ -657,6 +658,7 @@ MESSAGES: Mapping[str, str] = {
     "other-mode": "{node} was in mode {found}, planned in {planned}",
     "other-shape": "{node} reported {found}; mode {mode} has {expected}",
     "other-mount": "{node} had {found} at {path}, planned on {planned}",
+    "local-mount": "{node} had {found} at {path}, where most nodes have a file system of a server",
     "counter-rose": "{text}: {counter} +{rise}",
     "counter-changed": "{text}: {counter} {before} → {after}",
     "counter-rose-at": "{text} at {place}: {counter} +{rise}",
@@ -669,7 +671,6 @@ MESSAGES: Mapping[str, str] = {
     "scratch-elsewhere": "the scratch folder was {found}, planned in {planned}",
     "scratch-empty": "no file appeared in the scratch folder {folder}: the program wrote elsewhere",
     "scratch-mount": "the files of {path} were on {found}, planned on {planned}",
-    "scratch-mount-root": "the files of {path} were on {found}, planned on another than /",
     "scratch-mount-changed": "the files of {path} were on {found}, but the node reported {before} "
     "there before the job; type and source of the file system in the inventory state the intended "
     "one",

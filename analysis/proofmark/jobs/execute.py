@@ -62,11 +62,11 @@ class ReadySteps:
         held = {*self._unwritten()}
         ready = self._left - held - self.run.plan.not_needed.keys()
         self._left = (self._left & self._readers) - ready
-        parts: list[Job] = []
-        for job in self._group.jobs:
-            if steps := [step for step in job.steps if step.id in ready]:
-                parts.append(job.model_copy(update={"steps": steps}))
-        return parts
+        return [
+            job.model_copy(update={"steps": steps})
+            for job in self._group.jobs
+            if (steps := [step for step in job.steps if step.id in ready])
+        ]
 
     def _unwritten(self) -> Iterator[str]:
         """Yield the steps whose files are not written yet. Write which will not be written."""

@@ -210,10 +210,11 @@ class JobSupply:
         only, own = self.arrivals.only, self.arrivals.reservation
         held: dict[str, str] = {}
         for job in jobs:
-            waits: list[str] = []
-            for node in job.nodes:
-                if is_closed(nodes.get(node, IDLE), own) or (only and node not in only):
-                    waits.append(f"{node}: {nodes.get(node) or NOT_SELECTED}")
+            waits = [
+                f"{node}: {nodes.get(node) or NOT_SELECTED}"
+                for node in job.nodes
+                if is_closed(nodes.get(node, IDLE), own) or (only and node not in only)
+            ]
             if waits:
                 held[job.id] = "; ".join(waits)
         return held

@@ -78,11 +78,7 @@ def write_job(
 
 
 def job_texts(
-    work: Path,
-    job: Job,
-    request: Request,
-    scheduler_name: str,
-    manner: Manner = Manner.UNFINISHED,
+    work: Path, job: Job, request: Request, scheduler_name: str, manner: Manner = Manner.UNFINISHED
 ) -> dict[str, str]:
     """Return the texts of the files of `job` with its `request`, by path in the work folder."""
     chosen = scheduler(scheduler_name)
@@ -119,10 +115,8 @@ def job_texts(
 
 def _absent(job: Job) -> list[str]:
     """Return the planned nodes of the pairs of `job` that are not in the job."""
-    planned = set()
-    for step in job.steps:
-        if step.scope == "each-pair":
-            planned.update(step.nodes)
+    pairs = (step.nodes for step in job.steps if step.scope == "each-pair")
+    planned = set[str]().union(*pairs)
     return sorted(planned - set(job.nodes))
 
 

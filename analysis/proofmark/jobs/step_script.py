@@ -195,7 +195,8 @@ def layout_functions(layout: FileLayout, folder: str) -> list[str]:
         options: list[str] = []
         for axis, value in layout.values.items():
             options += [word.replace("{value}", str(value)) for word in tool.options[axis]]
-        return shlex.join(_replaced(tool.set, {"{path}": [folder], OPTIONS: options}))
+        values = {"{path}": [folder], OPTIONS: options}
+        return shlex.join(flat(values.get(word, [word]) for word in tool.set))
 
     def get_words(tool: LayoutTool) -> str:
         return " ".join('"$1"' if word == "{file}" else shlex.quote(word) for word in tool.get)
@@ -205,10 +206,6 @@ def layout_functions(layout: FileLayout, folder: str) -> list[str]:
         *_function("set_layout", tools, set_words),
         *_function("print_layout", tools, get_words),
     ]
-
-
-def _replaced(words: Sequence[str], values: Mapping[str, Sequence[str]]) -> list[str]:
-    return flat(values.get(word, [word]) for word in words)
 
 
 def _function(

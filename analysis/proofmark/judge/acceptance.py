@@ -22,6 +22,7 @@ from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.nodesets import HostName, folded, hosts_of
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import measure
+from proofmark.judge.diagnosis.node_faults import serial_of
 from proofmark.judge.judging import judged
 from proofmark.judge.limit_outcomes import WORST, ItemOutcome, nodes_met
 from proofmark.judge.references.judgement import (
@@ -62,6 +63,8 @@ Configuration = Mapping[tuple[str, str], str]
 PROCESSOR = "processor"
 OWN_TRAITS = ("kernel command line",)
 """What each node has of its own."""
+MACHINE = "board serial number"
+"""The trait of a node that is another machine if it differs: no other node has it."""
 
 
 def configuration_of(run: Run, nodes: ProbedNodes) -> Configuration:
@@ -76,9 +79,13 @@ def configuration_of(run: Run, nodes: ProbedNodes) -> Configuration:
             digest = f"SHA-256 {program.sha256}" if program.sha256 else package.hash
             found["", name] = ", ".join(filter(None, (package.version, mpi, digest)))
     # A node of a run that changed its mode has the settings of one of its modes.
-    for host, node in nodes.items() if not run.plan.allowed_modes else ():
-        traits = configuration(node.newest) if node.jobs else {}
+    for host, node in nodes.items():
+        if not node.jobs or run.plan.allowed_modes:
+            continue
+        traits = configuration(facts := node.newest)
         found |= {(host, each): of for each, of in traits.items() if each not in OWN_TRAITS}
+        if (serial := serial_of(facts)) and not facts.virtual:
+            found[host, MACHINE] = serial
     return found
 
 
@@ -98,6 +105,7 @@ def nodes_by_value(configuration: Configuration) -> dict[str, dict[str, str]]:
     return {
         name: {value: folded(of_value) for value, of_value in values.items()}
         for name, values in hosts.items()
+        if name != MACHINE
     }
 
 
@@ -123,7 +131,7 @@ def differences(runs: Sequence[JudgedRun]) -> Iterator[Difference]:
         for (host, name), value in {**own, **software}.items():
             alike = usual.get((own.get((host, PROCESSOR), ""), name)) if host else None
             now = newest[host, name]
-            if now == value and alike and value not in alike:
+            if now == value and alike and value not in alike and name != MACHINE:
                 now = min(alike)
             if now != value:
                 groups.setdefault((name, value, now), []).extend(filter(None, [host]))
@@ -136,7 +144,11 @@ def differences_of(item: AcceptedItem, changes: Sequence[Difference]) -> Iterato
     decided: dict[str, set[str]] = {}
     for each in item.deciding:
         decided.setdefault(each.run.id, set()).update(each.figure.scope.nodes)
+    scopes = [each.figure.scope for each in item.deciding]
+    together = any(scope.together and len(scope.nodes) > 1 for scope in scopes)
     for run, hosts, name, then, now in changes:
+        if name == MACHINE and together:  # a spare node does not change what many nodes reach
+            continue
         own = [host for host in hosts if host in decided.get(run, ())]
         of_software = not hosts and run in decided and not isinstance(item.item, CheckItem)
         if own or of_software:

@@ -31,12 +31,7 @@ from proofmark.judge.change_limits import (
     programs_of,
     values_table,
 )
-from proofmark.judge.confidence import (
-    possible_repeats,
-    repeats_agree,
-    repeats_needed,
-    too_noisy,
-)
+from proofmark.judge.confidence import possible_repeats, repeats_agree, repeats_needed, too_noisy
 from proofmark.judge.fleet.populations import Kinds
 from proofmark.judge.references.judgement import Bounds, Judgement
 from proofmark.judge.stated_parts import (
@@ -49,21 +44,11 @@ from proofmark.judge.stated_parts import (
     traits_of,
 )
 from proofmark.records.columns import Floats, Mask, Numbers
-from proofmark.records.run_facts import mount_of
-from proofmark.site.accepted_baseline import (
-    AcceptedNodes,
-    Baseline,
-    ProgramTrait,
-    read_baseline,
-)
-from proofmark.site.installed_parts import (
-    Parts,
-    usual_parts,
-    usual_processor,
-)
+from proofmark.site.accepted_baseline import AcceptedNodes, Baseline, ProgramTrait, read_baseline
+from proofmark.site.installed_parts import Parts, usual_parts, usual_processor
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import HostFacts
-from proofmark.site.node.parts import MountedFileSystem
+from proofmark.site.node.parts import MountedFileSystem, mount_of
 from proofmark.software.software import Software
 
 
@@ -83,10 +68,6 @@ class NodeChange:
     def __str__(self) -> str:
         where = f" on {self.nodes}" if self.nodes else ""
         return f"{self.what}: {self.before or '–'} → {self.after or '–'}{where}"
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the form of ``verdict.json``."""
-        return dict(vars(self))
 
 
 def accepted_parts(baseline: Baseline, hosts: HostFacts) -> dict[str, Parts]:
@@ -333,7 +314,7 @@ class BaselineComparison:
             "other_hardware": self.other_hardware,
             "unknown": self.unknown,
             "unmeasured": self.unmeasured,
-            "changes": [each.as_json() for each in self.changes],
+            "changes": [vars(each) for each in self.changes],
         }
 
 
@@ -353,10 +334,7 @@ def compare_with_baseline(
         changes: what differs between the newest accepted run and this one.
     """
     own, peers = limits_of(run, accepted)
-    of_parts = (
-        ("the same node in the baseline", own),
-        ("the like nodes in the baseline", peers),
-    )
+    of_parts = (("the same node in the baseline", own), ("the like nodes in the baseline", peers))
     tests = sum(int((limits.freedom > 0).sum()) for _, limits in of_parts)
     parts = tuple(
         Compared(

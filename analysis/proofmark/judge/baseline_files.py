@@ -244,10 +244,11 @@ def contract_items(
     source = f"baseline {baseline.name}, accepted {newest.accepted:%Y-%m-%d}"
     items: list[dict[str, Any]] = []
     for (name, metric, unit), figures_of in accepted.items():
-        varied = set[str]()
-        for trait in set[str]().union(*(traits for traits, _ in figures_of)):
-            if len({traits.get(trait) for traits, _ in figures_of}) > 1:
-                varied.add(trait)
+        varied = {
+            trait
+            for trait in set[str]().union(*(traits for traits, _ in figures_of))
+            if len({traits.get(trait) for traits, _ in figures_of}) > 1
+        }
         about = benchmarks.cases[name].metrics[metric]
         tolerance = min(about.material_change, LARGEST_TOLERANCE)
         limit = {"at_most": 1 + tolerance}
@@ -255,10 +256,11 @@ def contract_items(
             limit = {"at_least": 1 - tolerance}
         usual = {MEASURED: ALONE, **about.judged_with}
         for traits, value in figures_of:
-            where: dict[str, Any] = {}
-            for trait, each in sorted(traits.items()):
-                if trait in varied or usual.get(trait, each) != each:
-                    where[trait] = each
+            where: dict[str, Any] = {
+                trait: each
+                for trait, each in sorted(traits.items())
+                if trait in varied or usual.get(trait, each) != each
+            }
             mode = {"mode": where.pop("mode")} if "mode" in varied else {}
             item = {
                 "number": f"accepted-{len(items) + 1}",

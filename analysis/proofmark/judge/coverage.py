@@ -185,8 +185,8 @@ def degraded(
     Args:
         measured: the nodes with a result, as records name them.
     """
-    planned = dict.fromkeys(chain.from_iterable(step.nodes for step in plan.steps_to_run()))
-    intended = list(partition) if plan.fewer_nodes else list(planned)
+    planned = plan.nodes_to_run()
+    intended = list(partition) if plan.fewer_nodes else planned
     table = HostTable.of(intended)
     seen = table.found(hosts_of_nodes(measured))
     missing = tuple(node for node in intended if node not in seen)

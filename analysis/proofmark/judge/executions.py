@@ -197,10 +197,6 @@ class Added:
     planned: int
     added: int
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the form of ``verdict.json``."""
-        return dict(vars(self))
-
 
 def added_executions(records: Records) -> Iterator[Added]:
     """Yield the steps with executions after their first sound one. No job makes such executions."""

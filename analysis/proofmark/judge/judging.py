@@ -24,16 +24,9 @@ from proofmark.judge.coverage import coverage, degraded
 from proofmark.judge.diagnosis.bad_nodes import Suspects, as_csv, bad_nodes, rma
 from proofmark.judge.diagnosis.node_faults import narrow_slots, node_faults
 from proofmark.judge.diagnosis.storage_faults import looks_after_failures, storage_faults
-from proofmark.judge.evidence import (
-    Evidence,
-    ReportedScratch,
-    SiteNetwork,
-)
+from proofmark.judge.evidence import Evidence, ReportedScratch, SiteNetwork
 from proofmark.judge.executions import judged_executions, run_conditions
-from proofmark.judge.fleet.fleet import (
-    judge_digits,
-    measure_fleet,
-)
+from proofmark.judge.fleet.fleet import judge_digits, measure_fleet
 from proofmark.judge.fleet.populations import Kinds
 from proofmark.judge.headline import unjudged
 from proofmark.judge.limit_outcomes import limit_outcomes
@@ -118,6 +111,8 @@ def judge(evidence: Evidence) -> Verdict:
         baseline=accepted,
     )
     seen = {execution.step for execution in evidence.records.executions}
+    planned = plan.nodes()
+    left_out = max(0, len(evidence.hosts) - len(planned))
     covered = coverage(plan, seen, figures.duplicates, evidence.stopped)
     conditions = run_conditions(evidence, fleet)
     required = required_metrics(plan, benchmarks, evidence.limits)
@@ -128,7 +123,7 @@ def judge(evidence: Evidence) -> Verdict:
         results,
         added=added,
         limits=limit_outcomes(evidence, covered, referred.by_reference),
-        checks=check_outcomes(evidence.checks, plan.nodes(), facts, evidence.looks),
+        checks=check_outcomes(evidence.checks, planned, facts, evidence.looks, left_out),
         required=(
             *unjudged(required, figures, results, kinds, conditions.sanity),
             *unread_parts(facts, stated),
@@ -145,9 +140,7 @@ def judge(evidence: Evidence) -> Verdict:
         conditions=conditions,
     )
     faults = node_faults(evidence, stated, fleet, referred.by_reference)
-    of_checks: list[NodeFaults] = []
-    for check in verdict.checks:
-        of_checks.append({node: (reason,) for node, reason in check.faults.items()})
+    of_checks = ({node: (why,) for node, why in each.faults.items()} for each in verdict.checks)
     of_added = (each.of_nodes() for each in added.values())
     return _diagnosed(evidence, verdict, _joined(*faults, *of_checks, *of_added))
 
@@ -161,10 +154,7 @@ def _diagnosed(evidence: Evidence, verdict: Verdict, faults: NodeFaults) -> Verd
     of_nodes = [each for each in verdict.of("FAIL") if not storage.is_of_storage(each)]
     measured = verdict.measured()
     suspects = Suspects(
-        measured=measured,
-        judged=verdict.judged(),
-        slow_ends=slow_ends,
-        faults=faults,
+        measured=measured, judged=verdict.judged(), slow_ends=slow_ends, faults=faults
     )
     unmeasured = {each.step for each in verdict.coverage.missing}
     lacking = degraded(evidence.plan, evidence.hosts, measured, unmeasured)

@@ -13,6 +13,7 @@ from functools import partial
 from math import isclose
 from typing import Any
 
+from proofmark.common.host_names import short_name
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
 from proofmark.judge.limit_outcomes import ItemOutcome, nodes_met, on_nodes
@@ -20,9 +21,10 @@ from proofmark.judge.references.judgement import Bounds, FigureScope, JudgedFigu
 from proofmark.judge.stated_parts import configuration
 from proofmark.runs.job_folder import Look
 from proofmark.site.contract_document import CheckItem, CheckName
+from proofmark.site.file_systems import network_kinds
 from proofmark.site.installed_parts import parts_of
 from proofmark.site.node.facts import HostFacts, NodeFacts
-from proofmark.site.node.parts import MountedFileSystem
+from proofmark.site.node.parts import MountedFileSystem, is_below
 
 
 class Size(float):
@@ -81,17 +83,32 @@ IN_SERVICE = "in service"
 """What ``states`` has of a node that was never down when the controller asked the scheduler."""
 
 
+MEANT = {"ro", "sync", "flock", "localflock", "nolock"} | {
+    *("local_lock=all", "local_lock=flock", "local_lock=posix")
+}
+"""Options of a mount with which programs write and lock in another way; nfs(5), mount.lustre(8)."""
+
+
 def _mounts(facts: NodeFacts) -> Readings:
-    """Return the file systems of the network, and their sizes: local ones differ on purpose."""
-    shared = [
-        mount
+    """Return the file systems of the network with `MEANT` options, and their sizes.
+
+    What differs on purpose is left out: local ones, those that an automounter mounts on demand, and
+    the name of the node in a source.
+    """
+    shared = {
+        mount.target: mount
         for mount in facts.mounts
-        if ":" in mount.source or "@" in mount.source or not mount.source.startswith("/")
-    ]
-    mounts = {mount.target: f"{mount.kind} {mount.source}" for mount in shared}
-    text = ", ".join(f"{at} {what}" for at, what in sorted(mounts.items()))
+        if mount.kind in network_kinds()
+        and not any(is_below(mount.target, each) for each in facts.automounts)
+    }
+    texts = []
+    for at, mount in sorted(shared.items()):
+        source = f"{mount.source}/".replace(f"/{short_name(facts.hostname)}/", "/NODE/")
+        meant = (each for each in mount.options.split(",") if each in MEANT)
+        texts.append(" ".join((at, mount.kind, source, *meant)))
     none = "none" if facts.mounts else None
-    return {"mounts": text or none, **{mount.target: _size(mount) for mount in shared}}
+    sizes = {at: _size(mount) for at, mount in shared.items()}
+    return {"mounts": ", ".join(texts) or none, **sizes}
 
 
 def _size(mount: MountedFileSystem) -> Size | None:
@@ -221,57 +238,54 @@ def check_outcomes(
     nodes: Sequence[str],
     facts: HostFacts,
     looks: Sequence[Look] = (),
+    left_out: int = 0,
 ) -> tuple[CheckOutcome, ...]:
     """Return what the nodes of a run report for each functional item.
 
     Args:
         looks: what the scheduler said about the nodes, each time that the controller asked.
+        left_out: the number of nodes of the partition that were not to be measured.
     """
-    outcomes = []
-    for item in items:
-        found = (
-            (_number_of_nodes(item, nodes, facts),)
+    return tuple(
+        CheckOutcome(
+            item,
+            (_number_of_nodes(item, nodes, facts, left_out),)
             if item.check == "nodes"
-            else tuple(_of_nodes(item, nodes, _readings(item, nodes, facts, looks)))
+            else tuple(_of_nodes(item, nodes, _readings(item, nodes, facts, looks))),
         )
-        outcomes.append(CheckOutcome(item, found))
-    return tuple(outcomes)
+        for item in items
+    )
 
 
-def _number_of_nodes(item: CheckItem, nodes: Sequence[str], facts: HostFacts) -> JudgedFigure:
+def _number_of_nodes(
+    item: CheckItem, nodes: Sequence[str], facts: HostFacts, left_out: int
+) -> JudgedFigure:
     known = [node for node in nodes if node in facts]
     scope, count = FigureScope(frozenset(known), together=True), float(len(known))
     why = _wrong(item, "nodes", count, None)
     outcome, bounds = "FAIL" if why else "PASS", Bounds(item.at_least, item.at_most)
+    if bool(_wrong(item, "nodes", count + left_out, None)) != bool(why):
+        outcome, why = "UNJUDGED", Message("check-nodes-left", found=f"{count:g}", number=left_out)
     judgement = Judgement("contract", item.number, outcome, why, 1.0, count, *bounds)
     return JudgedFigure(
-        folded(known),
-        (),
-        outcome,
-        why,
-        scope=scope,
-        value=count,
-        unit="nodes",
-        judgement=judgement,
+        folded(known), (), outcome, why, scope=scope, value=count, unit="nodes", judgement=judgement
     )
 
 
 def _readings(
-    item: CheckItem,
-    nodes: Sequence[str],
-    facts: HostFacts,
-    looks: Sequence[Look],
+    item: CheckItem, nodes: Sequence[str], facts: HostFacts, looks: Sequence[Look]
 ) -> dict[str, Readings]:
     """Return what each node shows of an item; a node without a report has no entry."""
     if item.check == "states":
         return {node: {"state of the scheduler": _state(node, looks)} for node in nodes}
-    known = {node: facts[node] for node in nodes if node in facts}
-    if item.only is None:
-        return {node: CHECKS[item.check](of_node) for node, of_node in known.items()}
-    name, one = item.only, ONE.get(item.check)
-    if one:
-        return {node: {name: one(of_node, name)} for node, of_node in known.items()}
-    return {node: {name: CHECKS[item.check](of_node).get(name)} for node, of_node in known.items()}
+
+    def readings(of_node: NodeFacts) -> Readings:
+        name, every, one = item.only, CHECKS[item.check], ONE.get(item.check)
+        if name is None:
+            return every(of_node)
+        return {name: one(of_node, name) if one else every(of_node).get(name)}
+
+    return {node: readings(facts[node]) for node in nodes if node in facts}
 
 
 def _state(node: str, looks: Sequence[Look]) -> Reading | None:
@@ -347,10 +361,9 @@ def _wrong(item: CheckItem, name: str, value: Reading, usual: Reading | None) ->
         return NOTHING if bound is None else Message("check-no-size", bound=_shown(bound), **found)
     if not bounds.missed_by(value):
         return NOTHING
-    low, high = (None if bound is None else _shown(bound) for bound in bounds)
-    if low is not None and value < (item.at_least or 0):
-        return Message("check-low", least=low, **found)
-    return Message("check-high", most=high or "", **found)
+    if item.at_least is not None and value < item.at_least:
+        return Message("check-low", least=_shown(item.at_least), **found)
+    return Message("check-high", most=_shown(item.at_most or 0), **found)
 
 
 def _same(value: Reading, other: Reading | None) -> bool:

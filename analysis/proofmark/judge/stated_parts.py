@@ -82,6 +82,7 @@ def configuration(facts: NodeFacts) -> dict[str, str]:
         "memory": ""
         if "meminfo.MemTotal" in facts.unread
         else f"{facts.memory_total_bytes / _GIB:.0f} GiB",
+        "accelerators": len(facts.accelerators or ()) or None,
         "DIMMs": None if "dimms" in facts.absent else len(facts.dimms),
         "DIMM part": _joined(dimm.part_number for dimm in facts.dimms),
         "DIMM speed": _joined(dimm.configured for dimm in facts.dimms),
@@ -400,9 +401,7 @@ def _nominal(facts: NodeFacts, stated: Statements) -> Nominal:
 
 
 def shown_basis(
-    rules: Iterable[tuple[Rule, Iterable[str]]],
-    nominal: Mapping[str, Nominal],
-    node: StatedNode,
+    rules: Iterable[tuple[Rule, Iterable[str]]], nominal: Mapping[str, Nominal], node: StatedNode
 ) -> Message:
     """Return which limits follow from the parts that nodes show, or `NOTHING`.
 

@@ -307,7 +307,7 @@ class Verdict:
             "items_of_other_suites": [
                 each.item.number for each in self.limits if each.item and not each.steps
             ],
-            "added": [each.as_json() for each in self.executions.added],
+            "added": [vars(each) for each in self.executions.added],
             "crashes": [each.as_json() for each in self.executions.crashes],
             **basis,
             "rehearsed": self.conditions.rehearsed,

@@ -185,6 +185,10 @@ class Plan(StrictModel):
         for job in self.jobs_to_run():
             yield from job.steps
 
+    def nodes_to_run(self) -> list[str]:
+        """Return the nodes of `steps_to_run`, each once."""
+        return [*dict.fromkeys(chain.from_iterable(step.nodes for step in self.steps_to_run()))]
+
 
 MOST_NAMED = 5
 """The largest number of steps that a message offers."""

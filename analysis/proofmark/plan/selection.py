@@ -241,12 +241,7 @@ def selecting_suites(reference: Reference, case: str, suites: Suites) -> list[st
 
 
 def selection_mistakes(
-    file: str,
-    key: str,
-    reference: Reference,
-    case: str,
-    suites: Suites,
-    benchmarks: Benchmarks,
+    file: str, key: str, reference: Reference, case: str, suites: Suites, benchmarks: Benchmarks
 ) -> Iterator[InputError]:
     """Yield the mistakes in a reference that selects no figure of any suite.
 
@@ -543,10 +538,11 @@ def planned_items(
         ]
         for item in contract.items:
             if item.system in (None, partition):
-                repeats = {}
-                for plan, figures in of_partition:
-                    if planned := _repeats(item, plan, figures):
-                        repeats[plan.suite] = planned
+                repeats = {
+                    plan.suite: planned
+                    for plan, figures in of_partition
+                    if (planned := _repeats(item, plan, figures))
+                }
                 yield PlannedItem(partition, item, repeats)
 
 

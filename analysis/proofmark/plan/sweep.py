@@ -19,20 +19,11 @@ from proofmark.common.errors import InputError, bad_input
 from proofmark.common.expressions import names_in, render
 from proofmark.common.message import Message
 from proofmark.plan.file_layout import FileLayout, file_layout
-from proofmark.plan.placement import (
-    LackingError,
-    PlacementError,
-    PlacementRequest,
-    place,
-)
+from proofmark.plan.placement import LackingError, PlacementError, PlacementRequest, place
 from proofmark.plan.rank_cpus import PlacedRanks
 from proofmark.site.file_systems import layout_axes
 from proofmark.site.inventory import Site
-from proofmark.site.machines import (
-    CORE_FLOPS,
-    LIKELY_FLOPS,
-    LIKELY_SHARE,
-)
+from proofmark.site.machines import CORE_FLOPS, LIKELY_FLOPS, LIKELY_SHARE
 from proofmark.site.node.topology import NumaDomain, Topology
 from proofmark.site.partition import Partition
 
@@ -66,10 +57,13 @@ class Layouts:
         part = str(point.get(DOMAIN, ""))
         if (near := self.rails.get(str(point.get(RAIL)))) is not None:
             part = f"numa-{near}"
-        unused: set[int] = set()
-        for core in self.topology.cores:
-            if part not in (f"numa-{core.numa}", f"socket-{core.socket}"):
-                unused.update(core.pus)
+        unused = set[int]().union(
+            *(
+                core.pus
+                for core in self.topology.cores
+                if part not in (f"numa-{core.numa}", f"socket-{core.socket}")
+            )
+        )
         left = self.topology.without(unused) if part else self.topology
         return left if left.cores else self.topology
 

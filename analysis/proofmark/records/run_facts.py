@@ -42,12 +42,12 @@ from proofmark.runs.run import Run, benchmarks_of, reported_names, site_of
 from proofmark.runs.run_files import StepFiles
 from proofmark.runs.samples import read_looks
 from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of, of_nodes, stated_ceilings
-from proofmark.site.file_systems import FileSystem, may_be_same, same_type
+from proofmark.site.file_systems import FileSystem, network_kinds, planned_instead
 from proofmark.site.inventory import Site
 from proofmark.site.machines import counted_node, topology_of_mode
 from proofmark.site.node.counters import rule_of
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.node.parts import MountedFileSystem, mount_text
+from proofmark.site.node.parts import MountedFileSystem, mount_of, mount_text
 from proofmark.site.node.probe_text import COUNTERS
 from proofmark.site.node.provenance import INFORMATION
 from proofmark.site.node.topology import (
@@ -138,13 +138,9 @@ def _other_mount(
     found = mount_text(seen.mount.kind, seen.mount.source)
     wrote = {"path": planned.path, "found": found}
     named = planned.source in (None, seen.mount.source)
-    if (planned.type and not same_type(seen.mount.kind, planned.type)) or not (
-        named or may_be_same(seen.mount.source, planned.source or "")
-    ):
-        expected = " ".join(filter(None, (planned.type, planned.source)))
+    off_root = partition.scratch.off_root and planned.name == "scratch"
+    if expected := planned_instead(planned, seen.mount, off_root=off_root):
         return Message("scratch-mount", planned=expected, **wrote)
-    if partition.scratch.off_root and planned.name == "scratch" and seen.mount.target in ("", "/"):
-        return Message("scratch-mount-root", **wrote)
     before = mount_of(planned.path, recorded)
     # An emulated node reports the mounts of the node that it emulates.
     if (planned.source and named) or partition.origin != "measured" or before is None:
@@ -170,12 +166,6 @@ def _too_small(least: WrittenFiles, seen: ScratchFiles) -> Message:
         found = f"{size(seen.bytes)} ({seen.bytes} bytes)"
         return Message("scratch-bytes", folder=where, found=found, least=least.bytes)
     return NOTHING
-
-
-def mount_of(path: str, mounts: Iterable[MountedFileSystem]) -> MountedFileSystem | None:
-    """Return the mount of `path`: the deepest one, and the last of several at the same place."""
-    above = [each for each in mounts if f"{path}/".startswith(f"{each.target.rstrip('/')}/")]
-    return max(reversed(above), key=lambda each: len(each.target.rstrip("/")), default=None)
 
 
 NO_PROOF = {
@@ -279,6 +269,10 @@ class Conditions:
         self._expected_shape = cache(self._shape_of_mode)
         self._reports = cache(self._nodes_of)
         self._reasons: dict[tuple[str | bool | None, ...], Message] = {}
+        path, probed = site.partition.scratch.path, [each for each in nodes.values() if each.jobs]
+        mounts = [mount_of(path, each.newest.mounts) for each in probed]
+        shared = [each for each in mounts if each and each.kind in network_kinds()]
+        self._scratch_is_shared = 2 * len(shared) > len(probed)
 
     def invalid_reason(
         self, step: Step, mode: str, hosts: Iterable[str], execution: Attempt
@@ -399,12 +393,11 @@ class Conditions:
         mount = mount_of(planned.path, facts.mounts)
         if mount is None:
             return
-        same = planned.type in (None, mount.kind) and planned.source in (None, mount.source)
-        if not same or (planned.off_root and mount.target == "/"):
-            expected = " ".join(filter(None, (planned.type, planned.source))) or "another than /"
-            where = {"path": planned.path, "planned": expected}
-            found = mount_text(mount.kind, mount.source)
-            yield Message("other-mount", node=host, found=found, **where)
+        found = {"path": planned.path, "found": mount_text(mount.kind, mount.source)}
+        if expected := planned_instead(planned, mount, off_root=planned.off_root):
+            yield Message("other-mount", node=host, planned=expected, **found)
+        elif self._scratch_is_shared and mount.kind not in network_kinds():
+            yield Message("local-mount", node=host, **found)
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,7 @@ def _bad(verdict: Verdict) -> tuple[tuple[str, str], ...]:
 
 def _nodes(run_data: RunData) -> str:
     """Return how many of the planned nodes were measured; nothing for a run on a single node."""
-    wanted = set[str]().union(*(step.nodes for step in run_data.run.plan.steps_to_run()))
+    wanted = run_data.run.plan.nodes_to_run()
     if len(wanted) < 2:
         return ""
     measured = HostTable.of(wanted).found(hosts_of_nodes(run_data.verdict.measured()))

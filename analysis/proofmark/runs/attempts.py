@@ -319,7 +319,10 @@ def _attempt(path: str, number: int) -> Attempt:
         late, seconds = bool(when["timed_out"]), seconds_of(when["seconds"])
         ended = seconds_of(when["ended"]) if "ended" in when else math.nan
         steal, others = _shares(when)
-        survivors = tuple(map(_survivor, when.get("survivors") or ()))
+        survivors = tuple(
+            f"{one_line(_text(entry['name']))} (pid {int(entry['pid'])})"
+            for entry in when.get("survivors") or ()
+        )
         origin = when.get("attempt"), when.get("boot")
         job_attempt, boot_id = (None if each is None else str(each) for each in origin)
     except (OSError, *UNREADABLE) as error:
@@ -334,11 +337,6 @@ def _attempt(path: str, number: int) -> Attempt:
         )
     vars(attempt)["contents"] = contents  # what was read is not read again
     return attempt
-
-
-def _survivor(entry: Mapping[str, Any]) -> str:
-    """Return the name and number of a process."""
-    return f"{one_line(_text(entry['name']))} (pid {int(entry['pid'])})"
 
 
 def _shares(when: Mapping[str, Any]) -> tuple[float, float]:

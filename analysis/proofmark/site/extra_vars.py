@@ -29,14 +29,7 @@ from proofmark.common.files import text_or_empty
 from proofmark.common.input_limits import MAX_YAML_BYTES
 from proofmark.common.kit import kit_folder
 from proofmark.common.plugins import installed
-from proofmark.common.printed_command import (
-    NAME,
-    PATH,
-    CallVariable,
-    Part,
-    setting,
-    without,
-)
+from proofmark.common.printed_command import NAME, PATH, CallVariable, Part, setting, without
 from proofmark.common.translation import LANGUAGES
 from proofmark.common.yaml_models import composed, line_of, pairs_in
 from proofmark.site.choice import BESIDE_HOSTS
@@ -196,9 +189,8 @@ def internal_names(kit: Path) -> frozenset[str]:
     of roles whose default is that of the play: its run, its inventory, its limit. A site may set
     other options of roles in its inventory.
     """
-    names: set[str] = set()
-    for file in chain(kit.glob("playbooks/**/*.yml"), kit.glob("roles/*/tasks/*.yml")):
-        names.update(_names_in(_read(file)))
+    files = chain(kit.glob("playbooks/**/*.yml"), kit.glob("roles/*/tasks/*.yml"))
+    names = set[str]().union(*(_names_in(_read(file)) for file in files))
     for file in kit.glob("roles/*/vars/*.yml"):
         names.update(_read(file))
     options = _options_of_roles(kit).items()

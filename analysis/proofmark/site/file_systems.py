@@ -26,6 +26,7 @@ from proofmark.common.input_limits import MAX_TARGETS
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
 from proofmark.site.hardware import Count, between
+from proofmark.site.node.parts import MountedFileSystem, is_below
 
 
 def _plain(path: str) -> str:
@@ -117,7 +118,7 @@ class Scratch(StrictModel):
             return self
         if self.type is None or not (self.source or self.mount.source):
             raise KeyMistake("type and source beside it, to find it in /proc/mounts", "mount")
-        if not f"{self.path}/".startswith(f"{self.mount.point.rstrip('/')}/"):
+        if not is_below(self.path, self.mount.point):
             raise KeyMistake(f"a path below the mount point {self.mount.point}", "path")
         return self
 
@@ -125,9 +126,7 @@ class Scratch(StrictModel):
     def targets(self) -> list[int]:
         """The indexes of the storage targets; empty if they are not known."""
         known = self.storage_targets
-        if isinstance(known, int):
-            return list(range(known))
-        return list(dict.fromkeys(known or ()))
+        return [*(range(known) if isinstance(known, int) else dict.fromkeys(known or ()))]
 
 
 def with_uid(path: str, run_user: str | None) -> str:
@@ -203,6 +202,13 @@ def kinds() -> Mapping[str, FileSystemKind]:
     return shipped_data("proofmark.site", "file_systems.yml", dict[str, FileSystemKind])
 
 
+@cache
+def network_kinds() -> frozenset[str]:
+    """Return the known types of file systems that nodes mount from others."""
+    further = {"9p", "ceph", "cifs", "dvs", "fuse.ceph", "orangefs", "panfs", "pvfs2", "virtiofs"}
+    return frozenset(kinds().keys() - {"tmpfs"} | further)
+
+
 def layout_axes(kind: str | None) -> tuple[str, ...]:
     """Return the axes of a layout that the type of file system `kind` can set."""
     known = kinds().get(kind or "")
@@ -215,6 +221,16 @@ def same_type(shown: str, wanted: str) -> bool:
     Source: nfs(5), the option `nfsvers`; /proc/mounts of a client of an NFS 4 server.
     """
     return shown == wanted or (shown, wanted) == ("nfs4", "nfs")
+
+
+def planned_instead(
+    planned: Scratch | FileSystem, mount: MountedFileSystem, *, off_root: bool
+) -> str:
+    """Return what was planned in place of `mount`; empty if it can be this one."""
+    same = planned.type is None or same_type(mount.kind, planned.type)
+    if not same or not may_be_same(mount.source, planned.source or mount.source):
+        return " ".join(filter(None, (planned.type, planned.source)))
+    return "another than /" if off_root and mount.target in ("", "/") else ""
 
 
 def may_be_same(shown: str, wanted: str) -> bool:

@@ -312,10 +312,7 @@ class Parts:
         accepted=True,
         usual=most,
     )
-    numa: int | None = _part(
-        found=lambda facts: len(facts.numa) or None,
-        accepted=True,
-    )
+    numa: int | None = _part(found=lambda facts: len(facts.numa) or None, accepted=True)
     dimms: int | None = _part(
         found=lambda facts: len(_modules(facts)) or None,
         declared=lambda node: node.memory.least_modules,
@@ -449,11 +446,13 @@ def usual_parts(nodes: Sequence[Parts]) -> Parts:
     """
     if len(nodes) < LEAST_NODES:
         return Parts()
-    usual = {}
-    for name, row in ROWS.items():
-        if row.usual:
-            usual[name] = row.usual([getattr(node, name) for node in nodes])
-    return Parts(**usual)
+    return Parts(
+        **{
+            name: row.usual([getattr(node, name) for node in nodes])
+            for name, row in ROWS.items()
+            if row.usual
+        }
+    )
 
 
 def usual_processor(nodes: Iterable[Parts]) -> str | None:

@@ -620,14 +620,14 @@ class TestConfiguration:
             launch = partition.launch.model_copy(update={"environment": {"UCX_TLS": "tcp"}})
             partition = partition.model_copy(update={"launch": launch})
         run = site.of(here.model_copy(update={"partition": partition}), name, suite="second")
-        if way == "kernel":
+        if key := {"kernel": "kernel", "board": "board_serial"}.get(way, ""):
             for path in run.files.work.folder.rglob("*"):
                 if (
                     path.suffix != ".sh"
                     and path.is_file()
-                    and "| kernel: " in (text := path.read_text(errors="replace"))
+                    and f"| {key}: " in (text := path.read_text(errors="replace"))
                 ):
-                    path.write_text(re.sub(r"(?m)^\| kernel: .*", "| kernel: 9.9.9", text))
+                    path.write_text(re.sub(rf"(?m)^\| {key}: .*", f"| {key}: 9.9.9", text))
         self.programs(site, run, ("a" if way == "program" else "b") * 64)
         sealed(run)
 
@@ -642,7 +642,7 @@ class TestConfiguration:
         software = Software(packages={"fake": type(package)(**made)})
         run.files.software.write_text(software.model_dump_json(), encoding="utf-8")
 
-    @pytest.mark.parametrize("way", ["same", "variable", "kernel", "program"])
+    @pytest.mark.parametrize("way", ["same", "variable", "kernel", "program", "board"])
     def test_an_older_configuration_decides_nothing(
         self, site: Site, way: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -657,7 +657,8 @@ class TestConfiguration:
         printed = capsys.readouterr().out
         outcomes = [each["outcome"] for each in site.written()["items"]]
         assert outcomes == ["PASS" if way == "same" else "UNJUDGED", "PASS"], printed
-        found = {"variable": "UCX_TLS=tcp", "kernel": "9.9.9", "program": "a" * 64}.get(way, "")
+        shown = {"variable": "UCX_TLS=tcp", "program": "a" * 64}
+        found = {**shown, "kernel": "9.9.9", "board": "9.9.9"}.get(way, "")
         assert ("the newest run has" in printed) == bool(found) and found in printed
         page = (site.runs / "acceptance-here/acceptance.html").read_text(encoding="utf-8")
         assert found in page and "What was accepted" in page

@@ -48,19 +48,24 @@ def driver(version: str) -> NodeFacts:
     return changed(modules=("lustre", "mlx5_core"), drivers={"lustre": "2.15.5", **known})
 
 
-def mounted(size: float | None = 1000, source: str = "nas:/a") -> NodeFacts:
+def mounted(
+    size: float | None = 1000, source: str = "nas:/a", options: str = "rw", **changes: Any
+) -> NodeFacts:
     """Return a node with a file system of the network, whose size is in GiB, and a disk."""
     mounts = (
         MountedFileSystem(
             source=source,
             target="/scratch",
             kind="lustre",
-            options="rw",
+            options=options,
             bytes=None if size is None else int(size * 2**30),
         ),
         MountedFileSystem(source="/dev/sda1", target="/", kind="xfs", options="rw", bytes=2**40),
     )
-    return changed(mounts=mounts)
+    return changed(mounts=mounts, **changes)
+
+
+LOCAL = ("tmpfs", "overlay", "squashfs")
 
 
 def gpus(count: int) -> NodeFacts:
@@ -150,6 +155,8 @@ class TestEqual:
             ("drivers", driver("")),
             ("mounts", mounted(size=900)),
             ("mounts", mounted(source="nas:/b")),
+            ("mounts", mounted(options="ro")),
+            ("mounts", mounted(options="rw,localflock")),
             ("mounts", changed(mounts=FACTS.mounts)),
             ("accelerators", gpus(3)),
         ],
@@ -173,6 +180,17 @@ class TestEqual:
         assert (unknown.outcome, unknown.faults) == ("UNJUDGED", {})
         halves = {host: mounted(500 * (1 + number % 2)) for number, host in enumerate(HOSTS)}
         assert len(outcome(check("mounts"), halves).faults) == 8
+
+    def test_what_differs_between_sound_nodes_is_not_compared(self) -> None:
+        """Folders of the nodes on a server, mounts on demand, sessions, containers."""
+        home = mounted(source="nas:/home").mounts[0].model_copy(update={"target": "/home/ida"})
+        local = [home.model_copy(update={"source": each, "kind": each}) for each in LOCAL]
+        nodes = {}
+        for number, host in enumerate(HOSTS):
+            node = mounted(source=f"nas:/{host}", hostname=host, automounts=("/home",))
+            more = (home, *local) if number % 3 == 0 else ()
+            nodes[host] = node.model_copy(update={"mounts": (*node.mounts, *more)})
+        assert outcome(check("mounts"), nodes).outcome == "PASS"
 
     def test_without_a_majority_all_nodes_miss_it(self) -> None:
         others = {host: changed(kernel="3.10.0") for host in HOSTS[:4]}
@@ -360,6 +378,18 @@ class TestAcceptance:
         run = machine.run(1, every(GOOD), facts=self.machines(), checks=[item])
         assert (run.verdict.exit_code(), run.verdict.bad.nodes) == (1, ())
         assert accepted([run], item).word == "FAIL"
+
+    @pytest.mark.parametrize(
+        ("least", "outcomes"), [(8, "PASS"), (9, "UNJUDGED"), (10, "UNJUDGED"), (11, "FAIL")]
+    )
+    def test_a_part_of_the_nodes_does_not_tell_their_number(
+        self, least: int, outcomes: str
+    ) -> None:
+        """The run of eight nodes left out two of the partition."""
+        (found,) = check_outcomes(
+            [check("nodes", at_least=least)], HOSTS, dict.fromkeys(HOSTS, FACTS), left_out=2
+        )
+        assert found.outcome == outcomes
 
     def test_without_reports_nothing_passes(self, machine: Machine) -> None:
         item = check("kernel")

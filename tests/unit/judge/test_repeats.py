@@ -86,7 +86,7 @@ def test_added_executions_do_not_turn_a_miss_into_a_pass(
     assert result.reason.code == "planned-alone"
     (added,) = verdict.executions.added
     assert (added.planned, added.added) == (1, len(values) - 1)
-    assert verdict.head()["added"] == [added.as_json()]
+    assert verdict.head()["added"] == [vars(added)]
     assert "Executions that were added to the plan" in titles(run, verdict)
     assert "rerun" not in last_lines(verdict)
 

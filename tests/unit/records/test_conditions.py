@@ -12,13 +12,13 @@ from tests.fixtures.fleet import fleet_run
 
 from proofmark.judge.judging import judge_run
 from proofmark.plan.plan import SCRATCH, Step
-from proofmark.records.run_facts import Conditions, mount_of
+from proofmark.records.run_facts import Conditions
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.journal import Journal
 from proofmark.runs.nodes import DamagedProbe, Node, nodes_of
 from proofmark.runs.run import Run, site_of
 from proofmark.site.inventory import Site
-from proofmark.site.node.parts import MountedFileSystem
+from proofmark.site.node.parts import MountedFileSystem, mount_of
 from proofmark.site.partition import Partition
 
 RATES = {f"n{number:02d}": 100.0 + number / 10 for number in range(8)}
@@ -70,7 +70,7 @@ def test_a_node_with_other_domains_than_its_mode_has(tmp_path: Path, injected: b
     found = reasons(run_of(tmp_path, declared(94), changes=changes))
     assert list(found) == (["n03"] if injected else [])
     assert not injected or "n03 reported" in found["n03"]
-    assert not injected or found["n03"].endswith("mode flat has 2 × 94 GiB with cpus")
+    assert not injected or found["n03"].endswith("mode flat has 2 × 94 GiB with 20 CPUs")
 
 
 @pytest.mark.fault("another-mode-meanwhile")
@@ -418,7 +418,7 @@ class TestOtherMode:
     def test_other_domains_than_those_of_the_mode(self, case: Case) -> None:
         found = case.conditions(case.node())
         assert case.reason(found, "flat") == ""
-        reason = "n1 reported 2 × 93 GiB with cpus; mode cache has 2 × 9 GiB with cpus"
+        reason = "n1 reported 2 × 93 GiB with 20 CPUs; mode cache has 2 × 9 GiB with 20 CPUs"
         assert case.reason(found, "cache") == reason
         assert case.reason(found, "unknown") == ""
 
@@ -426,7 +426,7 @@ class TestOtherMode:
         domains = case.sound.newest.numa
         more = domains[0].model_copy(update={"cpus": type(domains[0].cpus)()})
         found = case.conditions(case.node(numa=(*domains, more)))
-        shown = "n1 reported 2 × 93 GiB with cpus, 1 × 93 GiB without; mode flat has "
+        shown = "n1 reported 2 × 93 GiB with 20 CPUs, 1 × 93 GiB with no CPUs; mode flat has "
         assert case.reason(found).startswith(shown)
         assert case.reason(case.conditions(case.node(numa=tuple(reversed(domains))))) == ""
 

@@ -114,7 +114,8 @@ def test_domains_without_processors_are_part_of_the_mode(
     check = conditions(run, {"n1": Node(host="n1", jobs=(job,))})
     reason = check.invalid_reason(step, "flat", ["n1"], executed("2030", "2031"))
     assert bool(reason) == invalid
-    assert not invalid or reason.endswith("mode flat has 1 × 96 GiB with cpus, 1 × 8 GiB without")
+    expected = "mode flat has 1 × 96 GiB with 272 CPUs, 1 × 8 GiB with no CPUs"
+    assert not invalid or reason.endswith(expected)
 
 
 @pytest.mark.fault("memory-error-uncorrected")

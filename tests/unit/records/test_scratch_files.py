@@ -26,14 +26,13 @@ from proofmark.records.columns import Record
 from proofmark.records.read import read_run
 from proofmark.records.run_facts import (
     RunParts,
-    mount_of,
     read_scratch_files,
     scratch_error,
 )
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import write_scripts_of
 from proofmark.site.file_systems import FileSystem, Scratch
-from proofmark.site.node.parts import MountedFileSystem, read_mounts
+from proofmark.site.node.parts import MountedFileSystem, mount_of, read_mounts
 from proofmark.site.partition import Partition
 
 SHELLS = {"dash": ["/usr/bin/dash"], "busybox": ["/usr/bin/busybox", "sh"]}

@@ -103,10 +103,8 @@ class ProgramRun:
         value, problem = scaled(word, power)
         every = [*problems, problem] if problem else [*problems]
         known = {**self.sticky, **parameters} if self.sticky else parameters
-        builder = ReadingBuilder(metric, value, known, every, self.benchmark)
+        builder = self._add(ReadingBuilder(metric, value, known, every, self.benchmark))
         set_aside(builder, self.only_compared)
-        builder.settings = self.settings
-        self.builders.append(builder)
         return builder
 
     def unread(
@@ -114,7 +112,9 @@ class ProgramRun:
     ) -> ReadingBuilder:
         """Add an INVALID reading for a value that could not be read."""
         known = {**self.sticky, **(parameters or {})}
-        builder = ReadingBuilder(metric, None, known, [problem], self.benchmark)
+        return self._add(ReadingBuilder(metric, None, known, [problem], self.benchmark))
+
+    def _add(self, builder: ReadingBuilder) -> ReadingBuilder:
         builder.settings = self.settings
         self.builders.append(builder)
         return builder

@@ -53,7 +53,10 @@ def named(name: str, word: str, skipped: Collection[str]) -> Parameters:
     if plain in _DATA and not value.startswith("/dev/"):
         mount = _MOUNT.match(value)
         return {plain: mount[0]} if mount else {}
-    return {plain: _lasting(value)[:_LONGEST] or SET}
+    # Without the parts of its paths that can differ in each run: numbers at the end of words, and
+    # random letters as those of mktemp. A device and a file system keep their names.
+    words = re.split(r"([\s:,@=]+)", value)
+    return {plain: "".join(map(_lasting_path, words))[:_LONGEST] or SET}
 
 
 def of_command(words: Sequence[str], skipped: Collection[str]) -> Parameters:
@@ -82,15 +85,6 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         elif _OPTION.fullmatch(word):
             after = words[place + 1] if place + 1 < len(words) else ""
             yield word, "" if _OPTION.match(after) or "=" in after else after
-
-
-def _lasting(value: str) -> str:
-    """Return a value without the parts of its paths that can differ in each run.
-
-    These are numbers at the end of words, and random letters as those of mktemp. A device and a
-    file system keep their names.
-    """
-    return "".join(_lasting_path(word) for word in re.split(r"([\s:,@=]+)", value))
 
 
 def _lasting_path(word: str) -> str:

@@ -273,10 +273,6 @@ class Loss:
         share, usual = f"{self.share:.2%}", f"{self.usual:.2%}"
         return Message("packets-lost", nodes=self.nodes, share=share, usual=usual)
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the form of ``verdict.json``."""
-        return dict(vars(self))
-
 
 def losses(segments: Mapping[str, tuple[int, int]]) -> dict[str, Loss]:
     """Return the nodes whose link loses packets.
@@ -390,7 +386,7 @@ class BadNode:
             "retest": self.retest,
             **self.likely.as_json("likely"),
             "counters": [str(change) for change in self.counters],
-            "loss": self.loss and self.loss.as_json(),
+            "loss": self.loss and vars(self.loss),
             "known": [{"text": str(each), **each.stored()} for each in self.known],
         }
 

@@ -366,10 +366,7 @@ def _before(node: Node) -> Iterator[Message]:
 
 
 def node_faults(
-    evidence: Evidence,
-    stated: Mapping[str, Statements],
-    fleet: Fleet,
-    judged: ByReference,
+    evidence: Evidence, stated: Mapping[str, Statements], fleet: Fleet, judged: ByReference
 ) -> Iterator[NodeFaults]:
     """Yield what each judge finds."""
     figures, benchmarks, facts = evidence.figures, evidence.benchmarks, evidence.facts
@@ -426,7 +423,7 @@ def _identities(nodes: HostFacts) -> Iterator[tuple[tuple[str, ...], str]]:
     """
     for host, facts in nodes.items():
         boot = "" if facts.container else facts.boot_id or ""
-        board, product = (_serial(facts, key) for key in (OWN, OF_CHASSIS))
+        board, product = (serial_of(facts, key) for key in (OWN, OF_CHASSIS))
         if boot:
             yield ("boot_id", boot), host
         if board:
@@ -435,7 +432,7 @@ def _identities(nodes: HostFacts) -> Iterator[tuple[tuple[str, ...], str]]:
             yield (OF_CHASSIS, product, board, boot), host
 
 
-def _serial(facts: NodeFacts, key: str) -> str:
+def serial_of(facts: NodeFacts, key: str = OWN) -> str:
     """Return a serial number of SMBIOS; empty if the firmware prints none of its own."""
     value = facts.firmware.get(key, "").strip()
     return value if value.lower() not in PLACEHOLDERS and len(set(value)) > 1 else ""
@@ -451,10 +448,7 @@ def _within_expected(judged: ByReference) -> set[int]:
 
 
 def too_good(
-    figures: Aggregates,
-    benchmarks: Benchmarks,
-    fleet: Fleet,
-    judged: ByReference,
+    figures: Aggregates, benchmarks: Benchmarks, fleet: Fleet, judged: ByReference
 ) -> NodeFaults:
     """Return the nodes with a rate far above that of their peers, and above what is expected.
 

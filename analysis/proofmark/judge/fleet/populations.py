@@ -451,8 +451,7 @@ def slow_alike(names: Sequence[str], slow: Mask, values: Floats) -> bool:
 
     They may be another kind, however few they are. Single nodes say nothing of this.
     """
-    sets = [set(hosts_of(name)) for name in names]
-    fast = set(hosts_of_nodes(name for name, bad in zip(names, slow, strict=True) if not bad))
+    sets, fast = [set(hosts_of(name)) for name in names], _fast_hosts(names, slow)
     among = np.array([len(of_pair) > 1 and not of_pair & fast for of_pair in sets])
     hosts = set(chain.from_iterable(sets)) - fast
     whole = len(hosts) * (len(hosts) - 1) // 2
@@ -532,9 +531,12 @@ def of_bad_hosts(names: Sequence[str], slow: Mask) -> bool:
     return share is not None and share < MOST_BAD
 
 
+def _fast_hosts(names: Sequence[str], slow: Mask) -> set[str]:
+    return set(hosts_of_nodes(name for name, bad in zip(names, slow, strict=True) if not bad))
+
+
 def _share_of_bad_hosts(names: Sequence[str], slow: Mask) -> float | None:
-    pairs = [hosts_of(name) for name in names]
-    fast = set(hosts_of_nodes(name for name, bad in zip(names, slow, strict=True) if not bad))
+    pairs, fast = [hosts_of(name) for name in names], _fast_hosts(names, slow)
     if not all(set(of_pair) - fast for of_pair, bad in zip(pairs, slow, strict=True) if bad):
         return None
     hosts = set(chain.from_iterable(pairs))

@@ -34,7 +34,7 @@ class Bounds(NamedTuple):
     @property
     def known(self) -> bool:
         """Whether there is a bound on either side."""
-        return self.at_least is not None or self.at_most is not None
+        return self != Bounds()
 
     def missed_by(self, ratio: float) -> bool:
         """Return whether `ratio` is outside."""
@@ -275,10 +275,7 @@ ByReference = Mapping[CaseReference, Sequence[tuple[int, Judgement]]]
 
 
 def ordered_references(
-    benchmarks: Benchmarks,
-    limits: Sequence[ContractItem],
-    *,
-    expected: bool,
+    benchmarks: Benchmarks, limits: Sequence[ContractItem], *, expected: bool
 ) -> list[CaseReference]:
     """Return the references of all cases, then the contract: in this order they judge a figure.
 
@@ -312,11 +309,7 @@ def applying_references(
 
 def traits(record: Record) -> dict[str, Scalar]:
     """Return the traits by which ``where`` of a reference can select a figure."""
-    return {
-        **record.parameters,
-        "benchmark": record.benchmark,
-        "placement": record.placement,
-    }
+    return {**record.parameters, "benchmark": record.benchmark, "placement": record.placement}
 
 
 def fits(traits: ParameterValues, wanted: ParameterValues) -> bool:

@@ -27,9 +27,9 @@ from proofmark.packages.exports.export import Export
 from proofmark.records.columns import Records
 from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.run import Run, reported_names, site_of
-from proofmark.site.file_systems import kinds
+from proofmark.site.file_systems import network_kinds
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.node.parts import AUTOFS, MountedFileSystem, Nic
+from proofmark.site.node.parts import AUTOFS, MountedFileSystem, Nic, is_below, mount_of
 
 PROCESSORS, MEMORY, MOUNTS = "processors", "memory", "mounts"
 LINKS, CLOCKS = "links", "clocks"
@@ -39,9 +39,6 @@ LIKE_MEMORY = 0.005
 """Nodes whose memory differs by at most this share are like: kernels reserve different amounts."""
 MEMORY_FUDGE = "1%"
 """NHC tolerates this share. One lost module of 64 is 1.6 % of the memory."""
-NETWORK_FILE_SYSTEMS = (kinds().keys() - {"tmpfs"}) | {
-    *("ceph", "cifs", "fuse.ceph", "orangefs", "panfs", "pvfs2", "wekafs")
-}
 _X86 = ("x86_64", "i686", "i586", "i386")
 _SAFE = re.compile(r"[A-Za-z0-9/](?:[A-Za-z0-9@%+=:,./_-]| (?=[A-Za-z0-9]))*")
 _SYS_CPU = "/sys/devices/system/cpu"
@@ -175,13 +172,12 @@ def _mounts(facts: NodeFacts, scratch: str, temporary: str) -> Iterator[tuple[st
     mounts = [mount for mount in facts.mounts if mount.kind != AUTOFS]
     on_demand = {*facts.automounts, *(m.target for m in facts.mounts if m.kind == AUTOFS)}
     by_target = {mount.target: mount for mount in mounts}  # the last one hides the others
-    inside = [target for target in by_target if _contains(target, scratch)]
-    holding = max(inside, key=len, default="")
+    holding = mount_of(scratch, mounts)
     for mount in by_target.values():
         if mount.target == temporary:
             yield ("the scratch file system: the kit mounts it for a run only",)
-        elif mount.kind in NETWORK_FILE_SYSTEMS or mount.target == holding:
-            automatic = any(_contains(target, mount.target) for target in on_demand)
+        elif mount.kind in network_kinds() or mount == holding:
+            automatic = any(is_below(mount.target, each) for each in on_demand)
             yield _mount(mount, automatic=automatic)
 
 
@@ -200,11 +196,6 @@ def _mount(mount: MountedFileSystem, *, automatic: bool) -> tuple[str, ...]:
     place = (Literal("-F" if automatic else "-f"), mount.target)
     options = (Literal("-t"), mount.kind, Literal("-s"), mount.source, *place)
     return f"check_fs_mount_{state}", *options
-
-
-def _contains(target: str, path: str) -> bool:
-    """Return whether the folder `path` is below the mount point `target`."""
-    return f"{path}/".startswith(f"{target.rstrip('/')}/")
 
 
 def _ports(facts: NodeFacts) -> Iterator[tuple[str, ...]]:

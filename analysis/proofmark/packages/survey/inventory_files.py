@@ -40,6 +40,7 @@ from proofmark.site.groups import ALIASES, MARK, literal_yaml
 from proofmark.site.hardware import NODE
 from proofmark.site.inventory import Site, variable_files
 from proofmark.site.machines import topology_of_mode
+from proofmark.site.node.parts import mount_of
 from proofmark.site.node.topology import MEMORY_TOLERANCE
 
 ASKED = frozenset({"probe", "bmc"})
@@ -106,10 +107,7 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def _hosts(survey: Survey) -> str:
-    lines = [
-        "---",
-        f"# The partitions and hosts of the site. Source: {survey.listing_source}.",
-    ]
+    lines = ["---", f"# The partitions and hosts of the site. Source: {survey.listing_source}."]
     if survey.listing_problem:
         reason = one_line(survey.listing_problem)
         lines.append(f"# {MARK} hosts: which other nodes has the site? {reason}")
@@ -381,13 +379,9 @@ def _same(key: str, declared: Any, found: Any) -> bool:
 
 def _mount_fact(site: Site, report: NodeReport, key: str) -> Fact | None:
     """Return the type or the source of the file system that contains the scratch directory."""
-    if report.facts is None:
+    mounts = report.facts.mounts if report.facts else ()
+    if (mount := mount_of(site.partition.scratch.path, mounts)) is None:
         return None
-    path = f"{site.partition.scratch.path.rstrip('/')}/"
-    below = [each for each in report.facts.mounts if path.startswith(f"{each.target.rstrip('/')}/")]
-    if not below:
-        return None
-    mount = max(below, key=lambda each: len(each.target))
     value = mount.kind if key == "type" else mount.source
     return Fact(value, f"/proc/mounts of {report.node}: {mount.target}")
 

@@ -195,7 +195,7 @@ def exceptions(run_data: RunData) -> Iterator[Row]:
 
 
 def _provenance(run_data: RunData) -> Iterator[Row]:
-    planned = set[str]().union(*(step.nodes for step in run_data.run.plan.steps_to_run()))
+    planned = run_data.run.plan.nodes_to_run()
     gap = len(planned) - len(run_data.nodes)
     if gap > 0:
         text = _("{count} of {all} nodes without provenance")

@@ -347,6 +347,17 @@ def _numa_domain(values: Mapping[str, str]) -> int | None:
     return whole_number(values.get("numa_node", ""))
 
 
+def is_below(path: str, folder: str) -> bool:
+    """Return whether an absolute path is `folder` or below it."""
+    return f"{path}/".startswith(f"{folder.rstrip('/')}/")
+
+
+def mount_of(path: str, mounts: Iterable[MountedFileSystem]) -> MountedFileSystem | None:
+    """Return the mount of `path`: the deepest one, and the last of several at the same place."""
+    above = [each for each in mounts if is_below(path, each.target)]
+    return max(reversed(above), key=lambda each: len(each.target.rstrip("/")), default=None)
+
+
 def mount_text(kind: str, source: str) -> str:
     """Return the file system of a mount in words; `kind` is empty if there is no mount."""
     return f"{kind} ({source})" if kind else "no mount point of the node (a chroot?)"

@@ -414,10 +414,12 @@ class NumaShape(tuple[tuple[int, int], ...]):
     __slots__ = ()
 
     def __str__(self) -> str:
-        """Return the sizes as text: ``2 × 48 GiB with cpus, 2 × 8 GiB without``."""
-        others = _sizes(size for threads, size in self if not threads)
-        main = _sizes(size for threads, size in self if threads) or "none"
-        return f"{main} with cpus" + (f", {others} without" if others else "")
+        """Return it as text: ``2 × 48 GiB with 20 CPUs, 2 × 8 GiB with no CPUs``."""
+        alike = Counter((threads, round(size / 2**30)) for threads, size in reversed(self))
+        return ", ".join(
+            f"{number} × {gib} GiB with {threads or 'no'} CPUs"
+            for (threads, gib), number in alike.items()
+        )
 
 
 def numa_shape_of_domains(domains: list[tuple[int, int]]) -> NumaShape:
@@ -443,8 +445,3 @@ def same_numa_shape(actual: NumaShape, expected: NumaShape) -> bool:
 
 def _near(actual: int, expected: int) -> bool:
     return not expected or abs(actual - expected) <= MEMORY_TOLERANCE * expected
-
-
-def _sizes(sizes: Iterable[int]) -> str:
-    gib = [round(size / 2**30) for size in sizes]
-    return " + ".join(f"{gib.count(size)} × {size} GiB" for size in dict.fromkeys(gib))
