@@ -21,7 +21,7 @@ from pydantic import AfterValidator, Field, model_validator
 from proofmark.cases.reader.own_rules import Pattern
 from proofmark.cases.vocabulary import LAYOUT_AXES, Slug
 from proofmark.common.errors import KeyMistake
-from proofmark.common.host_names import is_address
+from proofmark.common.host_names import is_address, same_host
 from proofmark.common.input_limits import MAX_TARGETS
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
@@ -243,7 +243,7 @@ def may_be_same(shown: str, wanted: str) -> bool:
         return True
     pairs = zip_longest(_parts(shown), _parts(wanted), fillvalue=("", ""))
     return all(
-        network == other_network and (host == other or _is_name(host) or _is_name(other))
+        network == other_network and (same_host(host, other) or _is_name(host) != _is_name(other))
         for (host, network), (other, other_network) in pairs
     )
 
