@@ -218,7 +218,7 @@ def test_what_changed_since_the_newest_accepted_run(site: Site) -> None:
         "new: version: – → 1",
         "kernel: 6.1 → 6.2 on n[1-2]",
     ]
-    assert found[2].as_json() == {
+    assert vars(found[2]) == {
         **{"what": "kernel", "before": "6.1", "after": "6.2", "nodes": "n[1-2]"}
     }
 
