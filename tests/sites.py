@@ -14,7 +14,6 @@ from tests.fixtures.controllers import sound_controller
 from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 
-from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput, NothingToRun
 from proofmark.plan.expansion import make_plan, members_at
 from proofmark.plan.lacking import Available, in_words, lacking
@@ -62,12 +61,6 @@ class Entry:
 
 
 @cache
-def benchmarks() -> Benchmarks:
-    """Return the cases and suites of the checkout."""
-    return shipped_benchmarks()
-
-
-@cache
 def sites() -> dict[str, Site]:
     """Return the partitions of all shipped inventories, each with at most `MOST_HOSTS` hosts."""
     found = {}
@@ -105,7 +98,7 @@ def plans(site: Site) -> dict[str, Plan | None]:
     Origins that no case distinguishes have the same plan, which is made once.
     """
     made: dict[str, Plan | None] = {}
-    for suite in benchmarks().suites:
+    for suite in shipped_benchmarks().suites:
         key = (site.name, site.partition_name, suite, *_distinguished(suite, site))
         if key not in _made:
             _made[key] = _plan(suite, site)
@@ -115,7 +108,7 @@ def plans(site: Site) -> dict[str, Plan | None]:
 
 def _plan(suite: str, site: Site) -> Plan | None:
     try:
-        return make_plan(benchmarks(), suite, site, machines(site), digest=False)
+        return make_plan(shipped_benchmarks(), suite, site, machines(site), digest=False)
     except NothingToRun:
         return None
 
@@ -123,7 +116,7 @@ def _plan(suite: str, site: Site) -> Plan | None:
 def _distinguished(suite: str, site: Site) -> Iterator[object]:
     """Yield the cases of a suite, and what their conditions ask of the origin of the programs."""
     origin = site.partition.provision_from
-    for name in members_at(benchmarks(), suite, site):
+    for name in members_at(shipped_benchmarks(), suite, site):
         text = (ROOT / f"benchmarks/{name}.yml").read_text(encoding="utf-8")
         compared = re.findall(rf"{ORIGIN} [!=]= '(\w+)'", text)
         asked = text.count(ORIGIN) == len(compared)
@@ -152,13 +145,13 @@ def matrix(names: Sequence[str] = NAMES) -> Iterator[str]:
         try:
             available = available_packages(site)
         except BadInput as error:
-            columns[title] = [f"refused: {error}"] * len(benchmarks().suites)
+            columns[title] = [f"refused: {error}"] * len(shipped_benchmarks().suites)
             continue
         assert available is not None
         columns[title] = [str(entry) for entry in entries(site, available)]
     yield f"| suite | {' | '.join(columns)} |"
     yield f"|---|{'---|' * len(columns)}"
-    for row, suite in enumerate(benchmarks().suites):
+    for row, suite in enumerate(shipped_benchmarks().suites):
         yield f"| `{suite}` | {' | '.join(cells[row] for cells in columns.values())} |"
 
 

@@ -14,7 +14,6 @@ from functools import cache
 from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from tests.folders import ROOT
 
-from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import NothingToRun
 from proofmark.common.text import duration, size
 from proofmark.plan.expansion import make_plan
@@ -58,17 +57,11 @@ class Example:
         """Return the cost of a suite."""
         site = _site(self)
         machines, _ = machines_of(site)
-        return make_plan(benchmarks(), suite, site, machines).totals
+        return make_plan(shipped_benchmarks(), suite, site, machines).totals
 
 
 SMALL = Example("example-xeon", "xeon")
 LARGE = Example("nurion", "knl")
-
-
-@cache
-def benchmarks() -> Benchmarks:
-    """Return the cases and suites of the checkout."""
-    return shipped_benchmarks()
 
 
 @cache
@@ -88,7 +81,7 @@ def table(examples: Sequence[Example]) -> Iterator[str]:
 
 def by_name() -> list[str]:
     """Return the suites of an acceptance first, then those that run by their names."""
-    suites = benchmarks().suites
+    suites = shipped_benchmarks().suites
     practice = {name for name, suite in suites.items() if suite.kind == "practice"}
     return sorted(suites, key=lambda name: (not suites[name].listed, name in practice))
 
@@ -96,7 +89,7 @@ def by_name() -> list[str]:
 def sections() -> Iterator[str]:
     """Yield the lines about each suite."""
     for name in by_name():
-        suite = benchmarks().suite(name)
+        suite = shipped_benchmarks().suite(name)
         repeats = f" Each step runs {suite.repeats} times." if suite.repeats > 1 else ""
         yield f"\n## {name}\n"
         yield from _wrapped(f"{suite.title}.{repeats}")
@@ -123,9 +116,9 @@ def _kept(suite: str) -> list[str]:
 
 def _common(suite: str) -> list[str]:
     """Return the cases of a suite that run with all origins of programs."""
-    alternatives = benchmarks().suite(suite).alternatives
+    alternatives = shipped_benchmarks().suite(suite).alternatives
     others = {case for each in alternatives for case in each.cases}
-    return [case for case in benchmarks().members(suite) if case not in others]
+    return [case for case in shipped_benchmarks().members(suite) if case not in others]
 
 
 def _listed(cases: Iterable[str]) -> str:

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import yaml
 from tests.fixtures.controllers import SYSTEMS, on_system
+from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 from tests.sites import (
     NAMES,
     SMALL,
     Entry,
     available_packages,
-    benchmarks,
     entries,
     machines,
     matrix,
@@ -155,7 +155,7 @@ def test_each_suite_can_be_built_or_is_refused(name: str, origin: str) -> None:
         assert mistake.code == Code.ORIGIN_HAS_NO_PROGRAMS
         return
     found = of_site(name, origin)
-    assert [each.suite for each in found] == list(benchmarks().suites)
+    assert [each.suite for each in found] == list(shipped_benchmarks().suites)
     for each in found:
         if each.plan is None:
             continue
@@ -165,7 +165,7 @@ def test_each_suite_can_be_built_or_is_refused(name: str, origin: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_default_suite_runs_on_each_shipped_site_but_one(name: str) -> None:
     site = sites()[name]
-    quick = make_plan(benchmarks(), "quick", site, machines(site), digest=False)
+    quick = make_plan(shipped_benchmarks(), "quick", site, machines(site), digest=False)
     lacks = in_words(lacking(quick.packages(), available_packages(site)))
     assert lacks == (LACKING_ON_P595 if name == "p595/p595" else "")
 
@@ -178,7 +178,7 @@ def test_the_default_suite_can_be_built_on_each_architecture(
     site = of_origin(sites()["template/cluster"], origin)
     partition = site.partition.model_copy(update={"environment": architecture})
     site = site.model_copy(update={"partition": partition})
-    made = make_plan(benchmarks(), "quick", site, machines(site), digest=False)
+    made = make_plan(shipped_benchmarks(), "quick", site, machines(site), digest=False)
     assert lacking(made.packages(), available_packages(site)) == ()
     assert buildable(made, site)
 
@@ -266,6 +266,6 @@ def own_answer(site: Site, needed: Iterable[str]) -> set[tuple[str, str]]:
 def test_the_printed_table_has_each_suite_and_each_partition(names: list[str]) -> None:
     """It is the last test of this file: the plans are made."""
     head, _, *rows = matrix(names)
-    assert [row.split("|")[1].strip(" `") for row in rows] == [*benchmarks().suites]
+    assert [row.split("|")[1].strip(" `") for row in rows] == [*shipped_benchmarks().suites]
     assert all(f" {name} (" in head for name in names)
     assert {row.count("|") for row in [head, *rows]} == {len(names) + 2}

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.nhc_conf import FUNCTIONS, Line, matches, read_conf
+from tests.fixtures.probes import node_facts
 from tests.fixtures.stated import sourced
 from tests.folders import PROBES
 
@@ -36,10 +37,6 @@ names = st.from_regex(NAME, fullmatch=True).filter(lambda name: len(name) < 40) 
     st.integers(1, 3),
     st.sampled_from(["", "-ib", ".site.org", "_x"]),
 )
-
-
-def facts_of(name: str) -> NodeFacts:
-    return parse_probe((PROBES / name).read_text(encoding="utf-8"), name)
 
 
 def conf(facts: NodeFacts, scratch: str = "/scratch", temporary: str = "") -> list[str]:
@@ -90,10 +87,10 @@ def test_one_line_has_all_nodes_of_a_class(fleet: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "probe", ["skl-2x6148.txt", "knl-7250-quadrant-flat.txt", "power9-ppc64le.txt", "spr-vm.txt"]
+    "probe", ["skl-2x6148", "knl-7250-quadrant-flat", "power9-ppc64le", "spr-vm"]
 )
 def test_the_checks_of_all_probes_are_those_of_nhc(probe: str) -> None:
-    lines = [f"{{n1}} || {check}" for check in conf(facts_of(probe))]
+    lines = [f"{{n1}} || {check}" for check in conf(node_facts(probe))]
     read = read_conf("\n".join(lines))
     assert len(read) == len(lines)
     assert {"check_hw_cpuinfo", "check_hw_physmem", "check_hw_swap"} <= {
@@ -118,7 +115,7 @@ def port(**changes: Any) -> Port:
 
 def test_links_clocks_and_mounts_have_checks() -> None:
     facts = changed(
-        facts_of("skl-2x6148.txt"),
+        node_facts("skl-2x6148"),
         modules=("ib_umad",),
         ports=(port(), port(port="2", state="1: DOWN")),
         nics=(nic(megabits=100000, link="x16 at 8.0 GT/s PCIe"), nic(name="eth1", state="down")),
@@ -237,7 +234,7 @@ HOSTILE_FACTS: dict[str, Callable[[NodeFacts, str], NodeFacts]] = {
 @pytest.mark.parametrize("fact", HOSTILE_FACTS)
 def test_bash_executes_no_fact(fact: str, tmp_path: Path) -> None:
     """Bash reads and evaluates the lines as NHC does, with functions that do nothing."""
-    sound = changed(facts_of("skl-2x6148.txt"), modules=(), ports=(), nics=(), mounts=())
+    sound = changed(node_facts("skl-2x6148"), modules=(), ports=(), nics=(), mounts=())
     lines = ["{n1} || check_hw_eth reached"]
     for text in HOSTILE:
         # A node with such a fact keeps its other checks.
@@ -264,7 +261,7 @@ def test_any_fact_keeps_the_syntax(text: str) -> None:
         read_conf("\n".join(f"{{n1}} || {check}" for check in conf(change(sound, text))))
 
 
-FACTS = facts_of("skl-2x6148.txt")
+FACTS = node_facts("skl-2x6148")
 
 
 @given(st.sets(names, min_size=1, max_size=30), st.sets(names, max_size=10))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.fixtures.outputs import text_of
+from tests.fixtures.outputs import output_sample
 from tests.folders import BENCHMARKS
 
 from proofmark.cases.loading import load_benchmarks
@@ -19,7 +19,7 @@ START, END = "Sat Nov 21 08:22:59 2026", "Sat Nov 21 08:23:09 2026"
 
 
 def hpl(times: str) -> str:
-    text = text_of("hpl-2.3_N2048-6144_NB128-192_P1Q2.txt")
+    text = output_sample("hpl-2.3_N2048-6144_NB128-192_P1Q2.txt")
     return text.replace("\nFinished", f"\n{times}\nFinished", 1)
 
 

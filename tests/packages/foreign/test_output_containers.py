@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 import pytest
-from tests.fixtures.outputs import read, read_of_others, text_of
+from tests.fixtures.outputs import output_sample, read_of_others, readings_of
 
 from proofmark.cases.reader.own_rules import reader_of
 from proofmark.packages.foreign.output_text import may_begin, output_text
@@ -60,21 +60,21 @@ MARKS: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize("mark", MARKS)
 @pytest.mark.parametrize("case", OUTPUTS)
 def test_marks_around_an_output_change_no_figure(case: str, mark: str) -> None:
-    text = text_of(OUTPUTS[case])
+    text = output_sample(OUTPUTS[case])
     marked = output_text(MARKS[mark](text).encode())
     values = [(each.metric, each.value, each.valid) for each in read_of_others(case, marked)]
-    assert values == [(each.metric, each.value, each.valid) for each in read(case, text)]
+    assert values == [(each.metric, each.value, each.valid) for each in readings_of(case, text)]
 
 
 def test_lines_of_two_containers_are_no_output() -> None:
     """What both printed at the same time would be one table."""
-    lines = text_of(OUTPUTS["hpl"]).splitlines(keepends=True)
+    lines = output_sample(OUTPUTS["hpl"]).splitlines(keepends=True)
     text = "".join(f"bench-{number % 2 + 1} | {line}" for number, line in enumerate(lines))
     assert not any(each.valid for each in read_of_others("hpl", text))
 
 
 def test_a_line_of_another_program_hides_no_reason() -> None:
-    text = text_of(OUTPUTS["osu-bw"]).replace("\n1024 ", "\n1024 x ")
+    text = output_sample(OUTPUTS["osu-bw"]).replace("\n1024 ", "\n1024 x ")
     found = read_of_others("osu-bw", f"sysbench 1.0.20 (using system LuaJIT 2.1.0)\n{text}")
     assert len(found) > 1
     assert "reader-foreign" not in {each.reason.code for each in found}

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.emulators.bmc.server import Emulator
 from tests.fixtures.kit import make_kit
+from tests.fixtures.probes import probe_text
 from tests.fixtures.survey import (
     SCHEDULERS,
     TOOLS,
     node_that_reports,
     put_command,
-    recorded_probe,
     slurm_nodes,
     tools_output,
 )
@@ -44,7 +44,7 @@ from proofmark.site.groups import comments
 from proofmark.site.inventory import load_sites
 from proofmark.site.node.facts import parse_probe
 
-SKL = recorded_probe("skl-2x6148.txt")
+SKL = probe_text("skl-2x6148")
 NAMES = [f"skl{number:04d}" for number in range(1, 65)]
 NODE = "skl0007"
 SHOW_NODE = "--all --oneliner show node"
@@ -936,7 +936,7 @@ def test_the_environment_is_that_of_the_processor_or_a_generic_one() -> None:
 
 PROCESSORS = {
     "skl": SKL,
-    "zen2": recorded_probe("live-kvm-zen3.txt"),
+    "zen2": probe_text("live-kvm-zen3"),
     "local": re.sub(r" (avx512\w*|clwb|pku|mpx)\b", "", SKL),
 }
 """Probes by the environment that `init` writes; `local` is for a processor without its own."""

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.fixtures.outputs import output_sample, readings_of
 from tests.folders import BENCHMARKS, ROOT
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.cases.reader.engine import Reading, read_output
+from proofmark.cases.reader.engine import Reading
 from proofmark.cases.reader.values import Printed
 
 CASES = load_benchmarks(BENCHMARKS).cases
@@ -32,10 +33,6 @@ OUTPUTS = sorted(
 )
 
 
-def read(case: str, text: str) -> list[Reading]:
-    return read_output(CASES[case].reader(), case, text)
-
-
 def contradictions(readings: list[Reading]) -> set[str]:
     return {each.metric for each in readings if "reader-contradiction" in each.reason.codes}
 
@@ -52,24 +49,24 @@ def contradictions(readings: list[Reading]) -> set[str]:
 def test_a_mean_and_a_rate_beyond_their_row_contradict_it(
     case: str, name: str, old: str, new: str
 ) -> None:
-    text = sample(name)
+    text = output_sample(name)
     if case == "ior":
         rate = next(line for line in text.split("\n") if line.startswith("write "))
         words = rate.split()
         old, new = rate, rate.replace(words[1], f"{115 * float(words[1]):.2f}", 1)
     assert old in text
-    assert contradictions(read(case, text.replace(old, new)))
+    assert contradictions(readings_of(case, text.replace(old, new)))
 
 
 @pytest.mark.fault("edited-figure-of-others")
 def test_swapped_columns_of_hpl_are_no_row() -> None:
-    text = sample("hpl-2.3_N2048-6144_NB128-192_P1Q2.txt")
+    text = output_sample("hpl-2.3_N2048-6144_NB128-192_P1Q2.txt")
     row = next(line for line in text.split("\n") if line.startswith("WR"))
     time, rate = row.split()[-2:]
     swapped = row.replace(time, "@").replace(rate, time).replace("@", rate)
-    readings = read("hpl", text.replace(row, swapped))
+    readings = readings_of("hpl", text.replace(row, swapped))
     assert sum(reading.valid for reading in readings) == sum(
-        reading.valid for reading in read("hpl", text)
+        reading.valid for reading in readings_of("hpl", text)
     ) - len({"rmax", "time", "residual"})
 
 
@@ -78,25 +75,21 @@ def test_swapped_columns_of_hpl_are_no_row() -> None:
 @pytest.mark.parametrize("what", ["Latency_usec", "Bandwidth_GBytes"])
 def test_a_mean_lies_between_the_least_and_the_greatest(what: str, least: str, most: str) -> None:
     """Without the section of the test, whose numbers the summary would contradict."""
-    before, section = sample(HPCC).split("Begin of LatencyBandwidth section.")
+    before, section = output_sample(HPCC).split("Begin of LatencyBandwidth section.")
     _, summary = section.split("End of LatencyBandwidth section.")
     metric = f"pingpong_{what.partition('_')[0].lower()}"
-    assert not contradictions(read("hpcc", before + summary))
+    assert not contradictions(readings_of("hpcc", before + summary))
     swapped = summary
     for one, other in ((least, "other"), (most, least), ("other", most)):
         swapped = swapped.replace(f"{one.title()}PingPong{what}", f"{other.title()}PingPong{what}")
-    assert f"{metric}_{least}" in contradictions(read("hpcc", before + swapped))
+    assert f"{metric}_{least}" in contradictions(readings_of("hpcc", before + swapped))
 
 
 @pytest.mark.parametrize("path", OUTPUTS, ids=lambda path: path.name)
 def test_no_sample_contradicts_itself(path: Path) -> None:
     """The control: outputs of real programs of many versions."""
     case = READERS[path.name.partition("-")[0].partition("_")[0]]
-    assert contradictions(read(case, path.read_text(encoding="utf-8"))) == set()
-
-
-def sample(name: str) -> str:
-    return (BENCHMARKS / "samples" / name).read_text(encoding="utf-8")
+    assert contradictions(readings_of(case, path.read_text(encoding="utf-8"))) == set()
 
 
 def word(line: str, place: int, change: Callable[[str], str]) -> Callable[[str], str]:
@@ -197,10 +190,10 @@ EDITS = [
 def test_an_edited_number_contradicts_the_others(
     name: str, edit: Callable[[str], str], metrics: set[str]
 ) -> None:
-    case, text = READERS[name.partition("-")[0]], sample(name)
+    case, text = READERS[name.partition("-")[0]], output_sample(name)
     changed = edit(text)
     assert changed != text
-    readings = read(case, changed)
+    readings = readings_of(case, changed)
     assert contradictions(readings) >= metrics
     assert not any(each.valid for each in readings if "reader-contradiction" in each.reason.codes)
 
@@ -222,22 +215,22 @@ def test_an_edited_number_contradicts_the_others(
     ],
 )
 def test_two_values_of_one_thing_are_invalid(name: str, old: str, new: str) -> None:
-    case, text = READERS[name.partition("-")[0]], sample(name)
+    case, text = READERS[name.partition("-")[0]], output_sample(name)
     assert old in text
-    readings = read(case, text.replace(old, new))
+    readings = readings_of(case, text.replace(old, new))
     found = [each for each in readings if "reader-two-values" in each.reason.codes]
     assert found and not any(each.valid for each in found)
 
 
 def test_a_stonewalled_run_moves_another_amount() -> None:
-    text = sample("ior-4.0.0_posix_b4g_t1m_n2_stonewall.txt")
-    assert contradictions(read("ior", text)) == set()
+    text = output_sample("ior-4.0.0_posix_b4g_t1m_n2_stonewall.txt")
+    assert contradictions(readings_of("ior", text)) == set()
 
 
 def test_numbers_that_are_only_compared_are_no_parameters() -> None:
-    readings = read("stream", sample("stream-5.10_N64000000_t2.txt"))
+    readings = readings_of("stream", output_sample("stream-5.10_N64000000_t2.txt"))
     assert {name for each in readings for name in each.parameters} == {"threads", "array"}
-    rows = read("ior", sample("ior-3.3.0_posix_b4m_t1m_n2_fpp.json"))
+    rows = readings_of("ior", output_sample("ior-3.3.0_posix_b4m_t1m_n2_fpp.json"))
     assert all("total_s" not in each.parameters for each in rows)
 
 
@@ -249,5 +242,5 @@ def test_half_of_the_last_digit(text: str, half: float) -> None:
 
 
 def test_a_short_time_that_is_printed_as_zero_is_not_compared() -> None:
-    assert contradictions(read("hpcc", sample("hpcc-1.5.0_N200-400_n1.txt"))) == set()
+    assert contradictions(readings_of("hpcc", output_sample("hpcc-1.5.0_N200-400_n1.txt"))) == set()
     assert Printed("-") != Printed("-")

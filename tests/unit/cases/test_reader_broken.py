@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 
 import pytest
+from tests.fixtures.outputs import readings_of
 from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import BENCHMARKS
-
-from proofmark.cases.reader.engine import Reading, read_output
-from proofmark.cases.reader.reader import Reader
-from proofmark.cases.suite import Benchmarks
 
 SAMPLES = BENCHMARKS / "samples"
 
@@ -30,37 +26,24 @@ MARKED = {
 DOCUMENTS = ("fio-3.33_4m_2m_n2_shared.json", "ior-4.0.0_mpiio_b4m_t1m_n2_shared.json")
 
 
-@cache
-def benchmarks() -> Benchmarks:
-    return shipped_benchmarks()
-
-
-def spec(case: str) -> Reader:
-    return benchmarks().case(case).reader()
-
-
 def sample(name: str) -> tuple[str, str]:
     """Return the case and the text of a sample."""
     expected = (SAMPLES / name).with_suffix(".expected.json").read_text(encoding="utf-8")
     return json.loads(expected)[0]["case"], (SAMPLES / name).read_text(encoding="utf-8")
 
 
-def read(case: str, text: str) -> list[Reading]:
-    return read_output(spec(case), case, text)
-
-
 @pytest.mark.fault("output-truncated")
 @pytest.mark.parametrize("name", MARKED)
 def test_output_cut_at_any_line_before_its_end_marker_is_invalid(name: str) -> None:
     case, text = sample(name)
-    whole = read(case, text)
+    whole = readings_of(case, text)
     assert all(reading.valid for reading in whole)  # the control
     printed = {(reading.metric, reading.value) for reading in whole}
     lines = text.splitlines(keepends=True)
     end = next(index for index, line in enumerate(lines) if line.startswith(MARKED[name]))
     kept = 0
     for cut in range(end + 1):
-        readings = read(case, "".join(lines[:cut]))
+        readings = readings_of(case, "".join(lines[:cut]))
         assert readings
         assert not any(reading.valid for reading in readings)
         values = {(reading.metric, reading.value) for reading in readings if reading.value}
@@ -75,9 +58,9 @@ def test_output_cut_at_any_line_before_its_end_marker_is_invalid(name: str) -> N
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_document_cut_anywhere_is_invalid(name: str) -> None:
     case, text = sample(name)
-    assert all(reading.valid for reading in read(case, text))  # the control
+    assert all(reading.valid for reading in readings_of(case, text))  # the control
     for cut in range(1, len(text.rstrip()) - 1, 97):
-        [reading] = read(case, text[:cut])
+        [reading] = readings_of(case, text[:cut])
         assert (reading.value, reading.valid) == (None, False)
 
 
@@ -85,11 +68,13 @@ def test_document_cut_anywhere_is_invalid(name: str) -> None:
 def test_a_row_without_its_line_end_is_not_read() -> None:
     case, text = sample(OSU)
     body = text[: text.index("# exit")].replace("# cmd", "# no command")
-    whole = read(case, body)
+    whole = readings_of(case, body)
     assert all(reading.valid for reading in whole)  # the control
-    assert read(case, body.removesuffix("\n")) == whole  # it ends where the rows before it end
+    assert (
+        readings_of(case, body.removesuffix("\n")) == whole
+    )  # it ends where the rows before it end
     for cut in range(2, 30):
-        readings = read(case, body[:-cut])
+        readings = readings_of(case, body[:-cut])
         lost = body[-cut:].count("\n")
         assert readings[: len(whole) - lost] == whole[: len(whole) - lost]
         for reading in readings[len(whole) - lost :]:
@@ -111,8 +96,8 @@ def test_a_result_on_a_cut_last_line_is_reported_and_not_read(
     name: str, line: str, metrics: set[str]
 ) -> None:
     case, text = sample(name)
-    assert all(reading.valid for reading in read(case, text))  # the control
-    readings = read(case, text + line)
+    assert all(reading.valid for reading in readings_of(case, text))  # the control
+    readings = readings_of(case, text + line)
     changed = [reading for reading in readings if "the last line is cut" in reading.reason]
     assert {reading.metric for reading in changed} == metrics
     assert all(reading.value is None and not reading.valid for reading in changed)
@@ -136,8 +121,8 @@ def test_a_value_that_is_not_a_number_is_invalid_and_quoted(
     name: str, number: str, word: str
 ) -> None:
     case, text = sample(name)
-    whole = read(case, text)
-    readings = read(case, text.replace(number, word, 1))
+    whole = readings_of(case, text)
+    readings = readings_of(case, text.replace(number, word, 1))
     assert all(reading.valid for reading in whole)  # the control
     changed = [new for old, new in zip(whole, readings, strict=True) if old != new]
     assert [(reading.value, reading.valid) for reading in changed] == [(None, False)]
@@ -149,15 +134,15 @@ def test_a_value_that_is_not_a_number_is_invalid_and_quoted(
 def test_text_that_is_not_an_output_gives_one_invalid_reading(case: str) -> None:
     garbage = bytes(range(256)).decode("latin-1") * 50
     for text in ("", "\n\n", "Illegal instruction\n", "{", "{}", "[1, 2]\n", garbage, "\x00" * 999):
-        [reading] = read(case, text)
+        [reading] = readings_of(case, text)
         assert (reading.case, reading.value, reading.valid) == (case, None, False)
         assert reading.reason
-        assert reading.unit == benchmarks().case(case).metrics[reading.metric].unit
+        assert reading.unit == shipped_benchmarks().case(case).metrics[reading.metric].unit
 
 
 @pytest.mark.parametrize("text", ["", " \n\n"])
 def test_empty_output_is_reported_as_empty(text: str) -> None:
-    [reading] = read("hpl", text)
+    [reading] = readings_of("hpl", text)
     assert reading.reason == "no HPL result row found; the output is empty"
 
 
@@ -166,10 +151,10 @@ def test_a_row_with_a_missing_or_additional_word_is_not_read() -> None:
     row = "256                     0.68              0.68              0.69         200\n"
     assert row in text
     for broken in (row.replace("200", ""), row.replace("200", "200 1"), row.replace("256", "256B")):
-        readings = read(case, text.replace(row, broken))
+        readings = readings_of(case, text.replace(row, broken))
         [reading] = [reading for reading in readings if not reading.valid]
         assert "not a row of its table" in reading.reason
-        assert len(readings) == len(read(case, text)) - 2
+        assert len(readings) == len(readings_of(case, text)) - 2
 
 
 def test_a_run_that_its_launcher_ended_is_invalid() -> None:
@@ -177,14 +162,14 @@ def test_a_run_that_its_launcher_ended_is_invalid() -> None:
     message = (
         "mpirun noticed that process rank 1 with PID 0 on node n7 exited on signal 9 (Killed).\n"
     )
-    readings = read(case, text + "\n" + message)
+    readings = readings_of(case, text + "\n" + message)
     assert not any(reading.valid for reading in readings)
     assert all("noticed that process rank" in reading.reason for reading in readings)
 
 
 def test_long_lines_are_shortened_at_both_ends() -> None:
     case, text = sample(OSU)
-    readings = read(case, text.replace("\n256 ", "\n3begin" + "x" * 10**6 + "end\n256 "))
+    readings = readings_of(case, text.replace("\n256 ", "\n3begin" + "x" * 10**6 + "end\n256 "))
     [reading] = [reading for reading in readings if not reading.valid]
     assert len(reading.reason) < 150
     assert "begin" in reading.reason

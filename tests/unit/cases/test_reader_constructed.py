@@ -6,23 +6,12 @@ No real run printed them. Real outputs are in benchmarks/samples.
 from __future__ import annotations
 
 import json
-from functools import cache
 from typing import Any
 
 import pytest
-from tests.fixtures.shipped import shipped_benchmarks
+from tests.fixtures.outputs import readings_of
 
-from proofmark.cases.reader.engine import Reading, read_output
-from proofmark.cases.reader.reader import Reader
-
-
-@cache
-def spec(case: str) -> Reader:
-    return shipped_benchmarks().case(case).reader()
-
-
-def read(case: str, text: str) -> list[Reading]:
-    return read_output(spec(case), case, text)
+from proofmark.cases.reader.engine import Reading
 
 
 def values(readings: list[Reading]) -> list[tuple[str, float | None, bool]]:
@@ -47,7 +36,7 @@ BCAST = """
 
 def test_imb_header_of_version_3_and_waiting_ranks() -> None:
     version = "#    Intel (R) MPI Benchmark Suite V3.2.4, MPI-1 part"
-    readings = read("imb-collectives", imb(BCAST, version=version))
+    readings = readings_of("imb-collectives", imb(BCAST, version=version))
     assert values(readings) == [
         ("t_min", 0.11, True),
         ("t_max", 0.13, True),
@@ -58,7 +47,7 @@ def test_imb_header_of_version_3_and_waiting_ranks() -> None:
 
 def test_imb_waiting_ranks_end_with_their_benchmark() -> None:
     alone = BCAST.replace("# ( 6 additional processes waiting in MPI_Barrier)\n", "")
-    readings = read("imb-collectives", imb(BCAST, alone.replace("= 2", "= 8")))
+    readings = readings_of("imb-collectives", imb(BCAST, alone.replace("= 2", "= 8")))
     assert [dict(reading.parameters) for reading in readings[::3]] == [
         {"ranks": 2, "waiting": 6, "bytes": 8},
         {"ranks": 8, "bytes": 8},
@@ -73,7 +62,7 @@ def test_imb_waiting_ranks_end_with_their_benchmark() -> None:
     ],
 )
 def test_imb_skips_a_size_for_other_reasons_than_time(row: str) -> None:
-    readings = read("imb-collectives", imb(BCAST + row))
+    readings = readings_of("imb-collectives", imb(BCAST + row))
     assert values(readings)[3:] == [(m, None, False) for m in ("t_min", "t_max", "t_avg")]
     assert {reading.parameters["bytes"] for reading in readings[3:]} == {4194304}
     assert all(row.split()[1].strip(".;") in reading.reason for reading in readings[3:])
@@ -87,7 +76,7 @@ def test_imb_mt_has_threads() -> None:
      #bytes #repetitions      t_avg[usec]     Mbytes/sec
         64          100             1.25         102.40
 """)
-    readings = read("imb-pingpong", text)
+    readings = readings_of("imb-pingpong", text)
     assert values(readings) == [("t_avg", 1.25, True), ("bandwidth", 102.4, True)]
     assert readings[0].parameters == {"ranks": 2, "threads": 4, "bytes": 64}
 
@@ -100,7 +89,7 @@ def test_imb_checked_results_with_defects_are_invalid() -> None:
             8         1000         0.50        16.00         0.00
            16         1000         0.50        32.00         3.00
 """)
-    readings = read("imb-pingpong", text)
+    readings = readings_of("imb-pingpong", text)
     assert [reading.valid for reading in readings] == [True, True, False, False]
     assert "'3.00'" in readings[2].reason
 
@@ -112,14 +101,14 @@ def test_imb_unknown_column_is_reported_and_the_others_are_read() -> None:
        #bytes #repetitions      t[usec]   jitter[%]
             8         1000         0.50        16.00
 """)
-    readings = read("imb-pingpong", text)
+    readings = readings_of("imb-pingpong", text)
     assert values(readings) == [("t_avg", None, False), ("t_avg", 0.5, True)]
     assert "jitter[%]" in readings[0].reason
 
 
 def test_imb_benchmark_that_refuses_its_ranks_has_only_its_parameters() -> None:
     refused = "# !! Benchmark Stencil3D is invalid for 7 processes !!"
-    readings = read("imb-pingpong", imb(BCAST, refused))
+    readings = readings_of("imb-pingpong", imb(BCAST, refused))
     assert [reading.valid for reading in readings] == [True, True, True, False]
     assert (readings[3].benchmark, readings[3].parameters) == ("Stencil3D", {"ranks": 7})
     assert refused in readings[3].reason
@@ -127,20 +116,20 @@ def test_imb_benchmark_that_refuses_its_ranks_has_only_its_parameters() -> None:
 
 def test_each_run_in_one_output_needs_an_end_marker() -> None:
     cut = imb(BCAST).split("# All processes")[0]
-    readings = read("imb-collectives", cut + imb(BCAST))
+    readings = readings_of("imb-collectives", cut + imb(BCAST))
     assert [reading.valid for reading in readings] == [False] * 3 + [True] * 3
 
 
 def test_a_benchmark_without_rows_is_invalid() -> None:
     empty = BCAST[: BCAST.index("            8 ")].replace("Bcast", "Reduce")
-    readings = read("imb-collectives", imb(BCAST, empty))
+    readings = readings_of("imb-collectives", imb(BCAST, empty))
     assert (readings[-1].benchmark, readings[-1].valid) == ("Reduce", False)
     assert "no row under" in readings[-1].reason
 
 
 def test_a_row_without_header_is_invalid() -> None:
     headless = "\n".join(line for line in BCAST.splitlines() if "#bytes" not in line)
-    readings = read("imb-collectives", imb(headless))
+    readings = readings_of("imb-collectives", imb(headless))
     assert values(readings) == [("t_avg", None, False)]
     assert "outside of any table" in readings[0].reason
 
@@ -177,20 +166,20 @@ def test_a_row_without_header_is_invalid() -> None:
     ],
 )
 def test_osu_titles_of_other_versions(title: str, header: str, benchmark: str, metric: str) -> None:
-    [reading] = read("osu-latency", f"{title}\n{header}\n1024        17.25\n")
+    [reading] = readings_of("osu-latency", f"{title}\n{header}\n1024        17.25\n")
     assert (reading.benchmark, reading.metric) == (benchmark, metric)
     assert (reading.value, reading.parameters, reading.valid) == (17.25, {"bytes": 1024}, True)
 
 
 def test_osu_value_with_failed_validation_is_invalid() -> None:
     text = "# OSU MPI Latency Test v7.4\n# Size  Avg Latency(us)   Validation\n1   0.93   Fail\n"
-    [reading] = read("osu-latency", text)
+    [reading] = readings_of("osu-latency", text)
     assert (reading.value, reading.valid) == (0.93, False)
     assert "'Fail'" in reading.reason
 
 
 def test_osu_row_without_title_has_no_benchmark() -> None:
-    [reading] = read("osu-latency", "# Size       Latency (us)\n8       0.30\n")
+    [reading] = readings_of("osu-latency", "# Size       Latency (us)\n8       0.30\n")
     assert (reading.value, reading.valid, reading.reason) == (
         0.3,
         False,
@@ -235,7 +224,7 @@ Finished: Thu Nov 21 10:02:00 2019
 
 
 def test_ior_of_version_3_0() -> None:
-    readings = read("ior", IOR_3_0)
+    readings = readings_of("ior", IOR_3_0)
     assert values(readings) == [("write", 1234.56, True), ("read", 2345.6, True)]
     assert readings[0].node == "node001"
     assert readings[1].parameters == {
@@ -252,7 +241,7 @@ def test_ior_of_version_3_0() -> None:
 
 
 def test_ior_rounded_size_is_not_a_number_of_bytes() -> None:
-    readings = read("ior", IOR_3_0.replace("262144 bytes", "45.91 KiB"))
+    readings = readings_of("ior", IOR_3_0.replace("262144 bytes", "45.91 KiB"))
     assert not any(reading.valid for reading in readings)
     assert all(
         "'45.91 KiB' is not a whole number of bytes" in reading.reason for reading in readings
@@ -268,7 +257,7 @@ def test_ior_rounded_size_is_not_a_number_of_bytes() -> None:
     ],
 )
 def test_ior_that_prints_an_error_is_invalid(line: str) -> None:
-    readings = read("ior", IOR_3_0.replace("\nMax Write", f"\n{line}\nMax Write"))
+    readings = readings_of("ior", IOR_3_0.replace("\nMax Write", f"\n{line}\nMax Write"))
     assert len(readings) >= 2
     assert not any(reading.valid for reading in readings)
 
@@ -283,7 +272,7 @@ def ior_json(**row: Any) -> str:
 
 
 def test_ior_json_after_a_warning() -> None:
-    [reading] = read("ior", "ior WARNING: fsync() not supported\n" + ior_json())
+    [reading] = readings_of("ior", "ior WARNING: fsync() not supported\n" + ior_json())
     assert (reading.metric, reading.value, reading.valid) == ("write", 1.5, True)
     assert reading.parameters["tasks"] == 4
     assert reading.parameters["block_bytes"] == 47008
@@ -301,13 +290,13 @@ def test_ior_json_after_a_warning() -> None:
     ],
 )
 def test_ior_json_without_a_usable_number(value: Any, reason: str) -> None:
-    [reading] = read("ior", ior_json(bwMiB=value))
+    [reading] = readings_of("ior", ior_json(bwMiB=value))
     assert (reading.value, reading.valid) == (None, False)
     assert reason in reading.reason
 
 
 def test_ior_json_without_its_end_is_invalid() -> None:
-    [reading] = read("ior", ior_json().replace("Finished", "Aborted"))
+    [reading] = readings_of("ior", ior_json().replace("Finished", "Aborted"))
     assert (reading.value, reading.valid, reading.reason) == (1.5, False, 'no "Finished": cut off')
 
 
@@ -333,7 +322,7 @@ End of Tests.
 
 
 def test_hpl_1_has_three_residuals() -> None:
-    readings = read("hpl", HPL)
+    readings = readings_of("hpl", HPL)
     assert values(readings) == [
         ("rmax", 91.68, True),
         ("time", 4139.72, True),
@@ -347,7 +336,7 @@ def test_hpl_1_with_one_residual_failed_is_invalid(which: int) -> None:
     head, *tails = HPL.split("...... PASSED")
     words = ["...... FAILED" if index == which else "...... PASSED" for index in (1, 2, 3)]
     text = head + "".join(word + tail for word, tail in zip(words, tails, strict=True))
-    readings = read("hpl", text)
+    readings = readings_of("hpl", text)
     assert [(metric, valid) for metric, _, valid in values(readings)] == [
         ("rmax", False),
         ("time", False),
@@ -358,31 +347,31 @@ def test_hpl_1_with_one_residual_failed_is_invalid(which: int) -> None:
 
 def test_hpl_without_residual_check_is_invalid() -> None:
     unchecked = "\n".join(line for line in HPL.splitlines() if "Ax-b" not in line) + "\n"
-    readings = read("hpl", unchecked)
+    readings = readings_of("hpl", unchecked)
     assert {reading.reason for reading in readings} == {"the line that confirms it is missing"}
 
 
 def test_hpl_with_fewer_rows_than_its_count_is_invalid() -> None:
-    readings = read("hpl", HPL.replace("Finished      1 tests", "Finished      2 tests"))
+    readings = readings_of("hpl", HPL.replace("Finished      1 tests", "Finished      2 tests"))
     assert not any(reading.valid for reading in readings)
     assert "1 row, but the program reports 2" in readings[0].reason
 
 
 def test_hpl_without_its_count_is_invalid() -> None:
-    readings = read("hpl", HPL.replace("Finished      1 tests", "Finished"))
+    readings = readings_of("hpl", HPL.replace("Finished      1 tests", "Finished"))
     assert {reading.reason for reading in readings} == {"no line has the number of rows"}
 
 
 def test_hpl_row_with_a_warning_inside_is_quoted() -> None:
     broken = HPL.replace("160     8     8            4139.72", "160     8  [n7:1] warning: x")
-    readings = read("hpl", broken)
+    readings = readings_of("hpl", broken)
     assert values(readings) == [("rmax", None, False), ("time", None, False)]
     assert "[n7:1] warning: x" in readings[0].reason
 
 
 def test_hpl_is_read_with_interleaved_warnings() -> None:
     warning = "[n7:1] 3 more processes have sent help message help-mpi-btl.txt / no-nics\n"
-    assert read("hpl", HPL.replace("\n", "\n" + warning)) == read("hpl", HPL)
+    assert readings_of("hpl", HPL.replace("\n", "\n" + warning)) == readings_of("hpl", HPL)
 
 
 STREAM = """-------------------------------------------------------------
@@ -405,7 +394,7 @@ Solution Validates
 
 
 def test_stream_5_9() -> None:
-    readings = read("stream", STREAM)
+    readings = readings_of("stream", STREAM)
     assert [reading.value for reading in readings] == [
         11111.1111,
         22222.2222,
@@ -418,7 +407,7 @@ def test_stream_5_9() -> None:
 
 def test_stream_that_fails_its_validation_is_invalid() -> None:
     failed = "Failed Validation on array a[], AvgRelAbsErr > epsilon (1.000000e-13)"
-    readings = read("stream", STREAM.replace("Solution Validates", failed))
+    readings = readings_of("stream", STREAM.replace("Solution Validates", failed))
     assert [reading.value for reading in readings] == [
         11111.1111,
         22222.2222,
@@ -431,7 +420,7 @@ def test_stream_that_fails_its_validation_is_invalid() -> None:
 
 def test_stream_without_a_kernel_has_an_invalid_reading_for_it() -> None:
     lines = [line for line in STREAM.splitlines(keepends=True) if not line.startswith("Add:")]
-    readings = read("stream", "".join(lines))
+    readings = readings_of("stream", "".join(lines))
     assert [(r.metric, r.valid) for r in readings] == [
         ("copy", True),
         ("scale", True),
@@ -442,7 +431,7 @@ def test_stream_without_a_kernel_has_an_invalid_reading_for_it() -> None:
 
 def test_stream_with_fewer_threads_than_requested_is_invalid() -> None:
     counted = "Number of Threads requested = 4\nNumber of Threads counted = 3\n"
-    readings = read("stream", STREAM.replace("Number of Threads requested = 4\n", counted))
+    readings = readings_of("stream", STREAM.replace("Number of Threads requested = 4\n", counted))
     assert {reading.reason for reading in readings} == {"two values of threads: 4 and 3"}
 
 
@@ -471,14 +460,14 @@ def bt(mops: str) -> str:
 
 
 def test_bt_3_3_without_io() -> None:
-    readings = read("npb-btio", bt("11417.93"))
+    readings = readings_of("npb-btio", bt("11417.93"))
     assert values(readings) == [("time", 61.5, True), ("mops", 11417.93, True)]
     assert readings[0].parameters == {"class": "B", "ranks": 16}
 
 
 @pytest.mark.parametrize("word", ["NaN", "***************", ""])
 def test_bt_value_that_is_not_a_number_is_quoted(word: str) -> None:
-    readings = read("npb-btio", bt(word))
+    readings = readings_of("npb-btio", bt(word))
     assert values(readings) == [("time", 61.5, True), ("mops", None, False)]
     assert repr(word) in readings[1].reason
 
@@ -507,7 +496,7 @@ def fio(options: dict[str, str], **job: Any) -> str:
 def test_fio_layout_and_size_in_the_forms_of_job_files(
     options: dict[str, str], layout: str
 ) -> None:
-    [reading] = read("fio-cache", fio(options))
+    [reading] = readings_of("fio-cache", fio(options))
     assert reading.valid
     expected = {"pattern": "write", "block_bytes": 4 << 20, "transfer_bytes": 4096, "tasks": 1}
     defaults = {"direct": "0", "iodepth": 1, "engine": "psync"}
@@ -528,25 +517,25 @@ def test_fio_layout_and_size_in_the_forms_of_job_files(
 def test_fio_with_and_without_the_page_cache_are_two_figures(
     options: dict[str, str], direct: str
 ) -> None:
-    [reading] = read("fio-cache", fio({"size": "4m", "iodepth": "32", **options}))
+    [reading] = readings_of("fio-cache", fio({"size": "4m", "iodepth": "32", **options}))
     assert (reading.parameters["direct"], reading.parameters["iodepth"]) == (direct, 32)
 
 
 def test_fio_reports_before_the_end_are_no_repeats() -> None:
     before, last = fio({"size": "4m"}, eta=5), fio({"size": "4m"}, eta=0)
-    assert read("fio-cache", f"{before}\n{before}\n{last}") == read("fio-cache", last)
-    [reading] = read("fio-cache", before)
+    assert readings_of("fio-cache", f"{before}\n{before}\n{last}") == readings_of("fio-cache", last)
+    [reading] = readings_of("fio-cache", before)
     assert not reading.valid
     assert "had not ended" in reading.reason
-    readings = read("fio-cache", f"{last}\n{last}")
+    readings = readings_of("fio-cache", f"{last}\n{last}")
     assert [reading.valid for reading in readings] == [True, True]
 
 
 def test_a_message_after_the_document_of_fio_counts() -> None:
     document = fio({"size": "4m"})
-    [reading] = read("fio-cache", f"{document}\nSegmentation fault\n")
+    [reading] = readings_of("fio-cache", f"{document}\nSegmentation fault\n")
     assert not reading.valid
-    [reading] = read("fio-cache", f"srun: error: an earlier command\n{document}\n")
+    [reading] = readings_of("fio-cache", f"srun: error: an earlier command\n{document}\n")
     assert reading.valid
 
 
@@ -562,12 +551,12 @@ def test_a_message_after_the_document_of_fio_counts() -> None:
     ],
 )
 def test_fio_job_that_is_invalid(text: str, reason: str) -> None:
-    [reading] = read("fio-cache", text)
+    [reading] = readings_of("fio-cache", text)
     assert (reading.value is not None, reading.valid) == (True, False)
     assert reason in reading.reason
 
 
 def test_fio_job_of_another_kind_gives_no_reading() -> None:
-    [reading] = read("fio-cache", fio({"size": "4m"}, **{"job options": {"rw": "trim"}}))
+    [reading] = readings_of("fio-cache", fio({"size": "4m"}, **{"job options": {"rw": "trim"}}))
     assert (reading.value, reading.valid) == (None, False)
     assert reading.reason == "no fio job that writes or reads found"

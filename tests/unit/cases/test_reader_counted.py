@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from tests.fixtures.outputs import read, text_of
+from tests.fixtures.outputs import output_sample, readings_of
 
 IOR = "ior-4.0.0_posix_wr_b16m_t1m_n2_fpp.txt"
 MDTEST = "mdtest-4.0.0_100items_own_n4.txt"
@@ -54,25 +54,27 @@ HPL = "hpl-2.3_N2048-6144_NB128-192_P1Q2.txt"
 def test_a_contradiction_is_invalid(
     case: str, name: str, pattern: str, new: str, metric: str, code: str
 ) -> None:
-    text = text_of(name)
+    text = output_sample(name)
     damaged, changed = re.subn(pattern, new, text, count=1)
-    assert changed and all(each.valid for each in read(case, text))
-    wrong = [each for each in read(case, damaged) if not each.valid and each.metric == metric]
+    assert changed and all(each.valid for each in readings_of(case, text))
+    wrong = [
+        each for each in readings_of(case, damaged) if not each.valid and each.metric == metric
+    ]
     assert wrong
     assert {each.reason.main_code for each in wrong} == {code or "reader-contradiction"}
 
 
 def test_a_latency_of_zero_is_no_latency() -> None:
     text = "# OSU MPI Latency Test v7.4\n# Size       Avg Latency(us)\n8              0.00\n"
-    assert not any(each.valid for each in read("osu-latency", text))
+    assert not any(each.valid for each in readings_of("osu-latency", text))
 
 
 @pytest.mark.parametrize("way", ["write", "read"])
 def test_a_direction_that_moved_nothing_has_no_figure(way: str) -> None:
-    text = text_of(FIO)
+    text = output_sample(FIO)
     document = json.loads(text[text.index("{") :])
     for job in document["jobs"]:
         job["job options"]["rw"] = "randrw"
         job[way] |= {"io_bytes": 0, "bw": 0, "bw_bytes": 0, "io_kbytes": 0, "runtime": 0}
-    found = {each.metric for each in read("fio-cache", json.dumps(document)) if each.valid}
+    found = {each.metric for each in readings_of("fio-cache", json.dumps(document)) if each.valid}
     assert way not in found

@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.fixtures.outputs import SAMPLES, WILD, benchmarks, read
+from tests.fixtures.outputs import SAMPLES, WILD, readings_of
+from tests.fixtures.shipped import shipped_benchmarks, shipped_reader
 
 from proofmark.cases.reader.engine import Reading
-from proofmark.cases.reader.reader import Reader
 from proofmark.packages.foreign.output_text import output_text
 from proofmark.packages.foreign.packed import NotUnpacked, unpacked
 
@@ -54,12 +54,12 @@ def sound(readings: list[Reading]) -> set[Key]:
 
 @cache
 def whole(expected: Path) -> frozenset[Key]:
-    return frozenset(sound(read(*sample(expected))))
+    return frozenset(sound(readings_of(*sample(expected))))
 
 
 def starts(case: str, text: str) -> list[int]:
     lines = text.splitlines()
-    banner = benchmarks().case(case).reader().starts
+    banner = shipped_benchmarks().case(case).reader().starts
     return [n for n, line in enumerate(lines) if banner and banner.match(line)]
 
 
@@ -67,11 +67,11 @@ def starts(case: str, text: str) -> list[int]:
 @pytest.mark.parametrize("expected", EXPECTED, ids=lambda path: path.name)
 def test_an_output_without_its_head_has_no_figure_of_that_run(expected: Path) -> None:
     case, text = sample(expected)
-    reader = benchmarks().case(case).reader()
+    reader = shipped_benchmarks().case(case).reader()
     lines = text.splitlines(keepends=True)
     for share in HEADS:
         first = round(len(lines) * share)
-        readings = read(case, "".join(lines[first:]))
+        readings = readings_of(case, "".join(lines[first:]))
         assert sound(readings) <= whole(expected), share
         later = [n for n in starts(case, text) if n >= first]
         if not later and reader.read and not reader.untitled:
@@ -84,7 +84,7 @@ def test_an_output_without_its_tail_has_no_other_figure(expected: Path) -> None:
     lines = text.splitlines(keepends=True)
     for share in HEADS:
         kept = "".join(lines[: round(len(lines) * share)])
-        assert sound(read(case, kept)) <= whole(expected), share
+        assert sound(readings_of(case, kept)) <= whole(expected), share
 
 
 @pytest.mark.fault("text-after-result")
@@ -93,24 +93,19 @@ def test_a_message_after_the_result_makes_the_last_run_invalid(expected: Path) -
     case, text = sample(expected)
     once = len(starts(case, text)) <= 1 and not text.count("Solution Validates") > 1
     for message in AFTER:
-        readings = read(case, f"{text.rstrip()}\n{message}\n")
+        readings = readings_of(case, f"{text.rstrip()}\n{message}\n")
         assert sound(readings) < whole(expected) or not whole(expected)
         assert not (once and sound(readings)), message
-
-
-def shared_rules(case: str) -> Reader:
-    """Return the reader of a case without the line by which `adopt` tells like cases apart."""
-    return benchmarks().case(case).reader()
 
 
 @pytest.mark.fault("output-of-another-program")
 @pytest.mark.parametrize("case", sorted({sample(expected)[0] for expected in EXPECTED}))
 def test_an_output_of_another_program_gives_no_figure(case: str) -> None:
-    rules = shared_rules(case)
+    rules = shipped_reader(case)
     for expected in EXPECTED:
         other, text = sample(expected)
-        if shared_rules(other) != rules and (case, other) != ("hpl", "hpcc"):
-            assert not sound(read(case, text)), expected.name
+        if shipped_reader(other) != rules and (case, other) != ("hpl", "hpcc"):
+            assert not sound(readings_of(case, text)), expected.name
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
@@ -121,13 +116,15 @@ def test_the_encoding_of_an_output_changes_no_reading(encoding: str) -> None:
         half = len(packed) // 2
         members = gzip.compress(packed[:half]) + gzip.compress(packed[half:])
         for content in (packed, gzip.compress(packed), members):
-            assert read(case, output_text(unpacked(content))) == read(case, text), expected.name
+            assert readings_of(case, output_text(unpacked(content))) == readings_of(case, text), (
+                expected.name
+            )
 
 
 def test_a_damaged_gzip_file_has_no_valid_figure() -> None:
     case, text = sample(next(path for path in EXPECTED if "osu-7.4_bw_n2" in path.name))
     packed = gzip.compress(text.encode())
-    assert sound(read(case, output_text(unpacked(packed))))
+    assert sound(readings_of(case, output_text(unpacked(packed))))
     for damaged in (packed[:-9], packed[:-20], packed[:30] + b"\xff" * 9 + packed[39:]):
         with pytest.raises(NotUnpacked):
             unpacked(damaged)

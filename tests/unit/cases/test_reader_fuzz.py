@@ -10,11 +10,10 @@ from functools import cache
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.fixtures.kit import examples
+from tests.fixtures.shipped import shipped_reader
 from tests.folders import BENCHMARKS
 
-from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.reader.engine import Reading, read_output
-from proofmark.cases.reader.reader import Reader
 
 SAMPLES = BENCHMARKS / "samples"
 CASES = sorted(path.stem for path in BENCHMARKS.glob("*.yml") if path.stem != "suites")
@@ -32,11 +31,6 @@ INSERTED = (
     "\n[n1:2] a warning\n\n",
     "9" * 5000,
 )
-
-
-@cache
-def spec(case: str) -> Reader:
-    return load_benchmarks(BENCHMARKS).case(case).reader()
 
 
 @cache
@@ -124,13 +118,13 @@ def check(readings: list[Reading], text: str) -> None:
 @given(damaged())
 def test_damaged_output_gives_only_numbers_that_it_contains(case: tuple[str, str]) -> None:
     name, text = case
-    check(read_output(spec(name), name, text), text)
+    check(read_output(shipped_reader(name), name, text), text)
 
 
 @examples(2)
 @given(st.sampled_from(CASES), st.one_of(st.text(), st.binary().map(lambda b: b.decode("latin-1"))))
 def test_any_text_is_read_without_an_error(case: str, text: str) -> None:
-    check(read_output(spec(case), case, text), text)
+    check(read_output(shipped_reader(case), case, text), text)
 
 
 @examples(4)
@@ -153,5 +147,5 @@ def test_any_text_is_read_without_an_error(case: str, text: str) -> None:
 )
 def test_any_document_is_read_without_an_error(case: str, inner: object) -> None:
     for document in ({"jobs": inner}, {"tests": inner}, {"jobs": [inner]}, {"tests": [inner]}):
-        assert read_output(spec(case), case, json.dumps(document))
-    assert read_output(spec(case), case, '{"tests":' + "[" * 100_000)
+        assert read_output(shipped_reader(case), case, json.dumps(document))
+    assert read_output(shipped_reader(case), case, '{"tests":' + "[" * 100_000)

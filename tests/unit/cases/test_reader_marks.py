@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.kit import examples
-from tests.fixtures.outputs import SAMPLES, WILD, benchmarks, read, read_of_others, text_of, valid
+from tests.fixtures.outputs import SAMPLES, WILD, output_sample, read_of_others, readings_of, valid
+from tests.fixtures.shipped import shipped_benchmarks
 
 from proofmark.packages.foreign.output_heads import Banners
 from proofmark.packages.foreign.output_text import output_text
@@ -38,7 +39,7 @@ def outputs() -> dict[str, tuple[str, str]]:
     """Return name → case and text of each real output whose case its banner states."""
     found = {}
     files = [*SAMPLES.iterdir(), *WILD.iterdir()]
-    banners = Banners(benchmarks())
+    banners = Banners(shipped_benchmarks())
     for path in sorted(each for each in files if is_output(each)):
         text = output_text(path.read_bytes())
         if parts := banners.parts(text):
@@ -49,7 +50,7 @@ def outputs() -> dict[str, tuple[str, str]]:
 @cache
 def plainly_read(name: str) -> object:
     """Return what the output `name` says; each form of it is compared with this."""
-    return read(*outputs()[name])
+    return readings_of(*outputs()[name])
 
 
 def is_output(path: Path) -> bool:
@@ -81,7 +82,7 @@ FORMS: dict[str, Form] = {
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_marks_before_lines_change_no_figure(form: Form) -> None:
-    banners = Banners(benchmarks())
+    banners = Banners(shipped_benchmarks())
     assert len(outputs()) > 60
     for name, (case, text) in outputs().items():
         marked = form(text)
@@ -98,7 +99,7 @@ def with_host(host: str, text: str) -> list[str]:
 @given(st.data())
 def test_lines_of_hosts_in_any_order_are_the_outputs_of_each(data: st.DataObject) -> None:
     """The lines of all hosts are mixed, and those of a host keep their order."""
-    banners = Banners(benchmarks())
+    banners = Banners(shipped_benchmarks())
     names = data.draw(st.lists(st.sampled_from(sorted(outputs())), min_size=2, max_size=4))
     texts = {f"n{number:02}.site": outputs()[name] for number, name in enumerate(names, start=1)}
     waiting = {host: with_host(host, text) for host, (_, text) in texts.items()}
@@ -114,23 +115,23 @@ def test_lines_of_hosts_in_any_order_are_the_outputs_of_each(data: st.DataObject
     for host, numbers in lines.items():
         case, text = texts[host]
         own = "".join(f"{every[number]}\n" for number in numbers)
-        assert read_of_others(case, own) == read(case, text)
+        assert read_of_others(case, own) == readings_of(case, text)
 
 
 def test_words_with_a_colon_are_no_hosts() -> None:
-    banners = Banners(benchmarks())
+    banners = Banners(shipped_benchmarks())
     for case, text in outputs().values():
         assert banners.lines_of_hosts(text) == {}
         assert banners.lines_of_hosts("0: " + text.replace("\n", "\n1: ")) == {}
-        assert read(case, text)
+        assert readings_of(case, text)
 
 
 def test_a_last_line_without_its_end_changes_no_figure() -> None:
     checked = 0
     for name, (case, text) in outputs().items():
-        if whole := valid(read(case, text)):
+        if whole := valid(readings_of(case, text)):
             checked += 1
-            assert valid(read(case, text.rstrip("\n"))) == whole, name
+            assert valid(readings_of(case, text.rstrip("\n"))) == whole, name
     assert checked > 50
 
 
@@ -140,16 +141,16 @@ def test_a_last_line_without_its_end_changes_no_figure() -> None:
 def test_a_cut_figure_is_never_another_figure(data: st.DataObject) -> None:
     case, text = outputs()[data.draw(st.sampled_from(sorted(outputs())))]
     cut = text[: data.draw(st.integers(0, len(text)))]
-    whole = {(each.metric, each.value) for each in read(case, text)}
-    assert {(metric, value) for metric, value in valid(read(case, cut))} <= whole
+    whole = {(each.metric, each.value) for each in readings_of(case, text)}
+    assert {(metric, value) for metric, value in valid(readings_of(case, cut))} <= whole
 
 
 def test_lines_with_another_mark_stay() -> None:
-    text = text_of("osu-7.4_latency_m8_n2.txt")
+    text = output_sample("osu-7.4_latency_m8_n2.txt")
     broken = stamped(text, STAMPS["ts"]).replace("Nov 28 00:15:04 ", "Dec ")
-    assert valid(read("osu-latency", text))
+    assert valid(readings_of("osu-latency", text))
     assert len(valid(read_of_others("osu-latency", broken))) <= len(
-        valid(read("osu-latency", text))
+        valid(readings_of("osu-latency", text))
     )
 
 
@@ -177,19 +178,21 @@ Triad:         2631.0    0.313763    0.182437    0.438217
 
 def test_stream_in_fortran_is_read_and_alternates_with_c() -> None:
     figures = [("copy", 7405.9), ("scale", 3853.7), ("add", 7068.1), ("triad", 2631.0)]
-    readings = read("stream", STREAM_IN_FORTRAN)
+    readings = readings_of("stream", STREAM_IN_FORTRAN)
     assert valid(readings) == figures
     assert {reading.parameters["array"] for reading in readings} == {20000000}
-    in_c = text_of("stream-5.10_N2000000_t2.txt")
-    both = read("stream", 2 * (STREAM_IN_FORTRAN + in_c))
+    in_c = output_sample("stream-5.10_N2000000_t2.txt")
+    both = readings_of("stream", 2 * (STREAM_IN_FORTRAN + in_c))
     assert all(reading.valid for reading in both)
-    assert both == 2 * [*readings, *read("stream", in_c)]
+    assert both == 2 * [*readings, *readings_of("stream", in_c)]
 
 
 @pytest.mark.fault("numbers-disagree")
 def test_stream_in_fortran_with_another_array_contradicts_itself() -> None:
     text = STREAM_IN_FORTRAN.replace("20000000", "40000000")
-    assert all("but the other numbers of the row" in each.reason for each in read("stream", text))
+    assert all(
+        "but the other numbers of the row" in each.reason for each in readings_of("stream", text)
+    )
 
 
 ITEMS = "16 tasks, 512 files/directories"
@@ -215,12 +218,12 @@ SUMMARY rate: (of 10 iterations)
 
 
 def test_the_items_of_mdtest_are_those_of_all_processes_divided() -> None:
-    readings = read("mdtest", MDTEST)
+    readings = readings_of("mdtest", MDTEST)
     assert all(reading.valid for reading in readings)
     assert {reading.parameters["items"] for reading in readings} == {32}
-    without = read("mdtest", MDTEST.replace(ITEMS, ""))
+    without = readings_of("mdtest", MDTEST.replace(ITEMS, ""))
     assert {reading.reason.code for reading in without} == {"reader-no-parameter"}
-    odd = read("mdtest", MDTEST.replace("512", "513"))
+    odd = readings_of("mdtest", MDTEST.replace("512", "513"))
     assert not any(reading.valid for reading in odd)
 
 
@@ -231,13 +234,15 @@ def test_the_items_of_mdtest_are_those_of_all_processes_divided() -> None:
         ("mdtest", MDTEST.replace("575.224", "  0.000")),
         (
             "hpl",
-            text_of("hpl-2.3_N2048-6144_NB128-192_P1Q2.txt").replace("3.4390e+01", "0.0000e+00"),
+            output_sample("hpl-2.3_N2048-6144_NB128-192_P1Q2.txt").replace(
+                "3.4390e+01", "0.0000e+00"
+            ),
         ),
         ("osu-latency", "# OSU MPI Bandwidth Test v7.4\n# Size Bandwidth (MB/s)\n8   0.00\n"),
     ],
 )
 def test_a_rate_of_zero_is_invalid(case: str, text: str) -> None:
-    zeros = [reading for reading in read(case, text) if reading.value == 0]
+    zeros = [reading for reading in readings_of(case, text) if reading.value == 0]
     assert [reading.valid for reading in zeros] == [False]
     assert "is 0: nothing was measured" in zeros[0].reason
 
@@ -264,7 +269,7 @@ def test_a_time_of_zero_is_below_the_resolution_also_beside_others(
 
 
 def test_a_small_bandwidth_beside_its_time_is_a_rounded_number() -> None:
-    readings = read("imb-pingpong", text_of("imb-2021.18.1_rma_n2.txt"))
+    readings = readings_of("imb-pingpong", output_sample("imb-2021.18.1_rma_n2.txt"))
     assert [reading.valid for reading in readings if reading.value == 0]
     assert all(reading.valid for reading in readings)
 
@@ -279,12 +284,14 @@ def test_an_output_of_another_program_has_this_reason(case: str, line: str) -> N
 
 
 def test_a_line_of_another_program_changes_no_sound_output() -> None:
-    text = text_of("hpl-2.3_N2048-6144_NB128-192_P1Q2.txt")
-    assert read_of_others("hpl", f"{text}Final Score:    3.4390e+01 GFLOPS \n") == read("hpl", text)
+    text = output_sample("hpl-2.3_N2048-6144_NB128-192_P1Q2.txt")
+    assert read_of_others("hpl", f"{text}Final Score:    3.4390e+01 GFLOPS \n") == readings_of(
+        "hpl", text
+    )
 
 
 def test_a_line_of_hdf5_in_a_table_of_ior_is_no_row() -> None:
-    text = text_of("ior-4.0.0_posix_wr_b16m_t1m_n2_shared.txt")
+    text = output_sample("ior-4.0.0_posix_wr_b16m_t1m_n2_shared.txt")
     place = text.index("\nwrite ")
     line = "\nHDF5 write 1 datasets"
-    assert read("ior", text[:place] + line + text[place:]) == read("ior", text)
+    assert readings_of("ior", text[:place] + line + text[place:]) == readings_of("ior", text)

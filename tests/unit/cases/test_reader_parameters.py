@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.fixtures.outputs import read, text_of
+from tests.fixtures.outputs import output_sample, readings_of
 
 OSU = "# OSU MPI{device} Latency Test v7.4\n{lines}# Size  Avg Latency(us)\n8  1.5\n"
 PUT = "# OSU MPI_Put Bandwidth Test v7.4\n{lines}# Size  Bandwidth (MB/s)\n8  1.5\n"
@@ -56,13 +56,13 @@ ALONG = {
 def test_one_changed_setting_changes_the_parameters(
     case: str, name: str, old: str, new: str, parameter: str
 ) -> None:
-    text = text_of(name)
+    text = output_sample(name)
     assert old in text
     changed = text.replace(old, new, 1)
     for first, second in ALONG.get(new, {}).items():
         assert first in text
         changed = changed.replace(first, second)
-    before, after = read(case, text)[0], read(case, changed)[0]
+    before, after = readings_of(case, text)[0], readings_of(case, changed)[0]
     assert before.valid
     assert after.valid, after.reason
     assert after.value == before.value
@@ -71,7 +71,7 @@ def test_one_changed_setting_changes_the_parameters(
 
 @pytest.mark.parametrize(("case", "name"), sorted({(case, name) for case, name, *_ in CHANGES}))
 def test_like_measurements_have_equal_parameters(case: str, name: str) -> None:
-    first, second = read(case, text_of(name)), read(case, text_of(name))
+    first, second = readings_of(case, output_sample(name)), readings_of(case, output_sample(name))
     assert [r.parameters for r in first] == [r.parameters for r in second]
 
 
@@ -102,51 +102,54 @@ def test_like_measurements_have_equal_parameters(case: str, name: str) -> None:
 def test_osu_settings_in_its_comments(
     template: str, lines: str, expected: dict[str, object]
 ) -> None:
-    [reading] = read("osu-latency", template.format(device="", lines=lines))
+    [reading] = readings_of("osu-latency", template.format(device="", lines=lines))
     assert reading.valid
     assert reading.parameters == {**expected, "bytes": 8}
 
 
 def test_osu_buffers_of_one_run_are_not_those_of_the_next() -> None:
     device = OSU.format(device="-CUDA", lines=BUFFERS.format("DEVICE (D)", "DEVICE (D)"))
-    readings = read("osu-latency", device + OSU.format(device="", lines=""))
+    readings = readings_of("osu-latency", device + OSU.format(device="", lines=""))
     assert [r.parameters.get("send_buffer") for r in readings] == ["D", None]
 
 
 def test_a_time_based_job_has_no_amount() -> None:
-    [reading] = read("fio-cache", text_of("fio_time-based_rand_read.json"))
+    [reading] = readings_of("fio-cache", output_sample("fio_time-based_rand_read.json"))
     assert "block_bytes" not in reading.parameters
     assert reading.parameters["file_bytes"] == 15270994831
 
 
 @pytest.mark.parametrize("flag", ["", "1"])
 def test_a_fio_flag_counts_with_and_without_a_value(flag: str) -> None:
-    text = text_of("fio_time-based_rand_read.json").replace('"time_based" : "1"', "X")
+    text = output_sample("fio_time-based_rand_read.json").replace('"time_based" : "1"', "X")
     text = text.replace('"time_based": "1"', "X").replace("X", f'"time_based": "{flag}"')
-    [reading] = read("fio-cache", text)
+    [reading] = readings_of("fio-cache", text)
     assert "file_bytes" in reading.parameters
 
 
 def test_a_fio_flag_that_is_off_does_not_count() -> None:
-    text = text_of(FIO).replace('"bs" : "2m"', '"bs" : "2m", "time_based" : "0"')
-    assert read("fio-cache", text)[0].parameters["block_bytes"] == 4 << 20
+    text = output_sample(FIO).replace('"bs" : "2m"', '"bs" : "2m", "time_based" : "0"')
+    assert readings_of("fio-cache", text)[0].parameters["block_bytes"] == 4 << 20
 
 
 def test_a_fio_job_without_size_is_read() -> None:
-    text = text_of(FIO).replace('"size" : "4194304"', '"filesize" : "4m"')
-    readings = read("fio-cache", text)
+    text = output_sample(FIO).replace('"size" : "4194304"', '"filesize" : "4m"')
+    readings = readings_of("fio-cache", text)
     assert [r.valid for r in readings] == [True, True]
     assert "block_bytes" not in readings[0].parameters
 
 
 def test_ior_api_has_no_version() -> None:
-    readings = read("ior", text_of("ior-3.0_akrr.txt"))
+    readings = readings_of("ior", output_sample("ior-3.0_akrr.txt"))
     assert {r.parameters["api"] for r in readings} == {"POSIX", "MPIIO", "HDF5", "NCMPI"}
 
 
 def test_stream_in_gb_is_converted_once() -> None:
-    text = text_of("stream_rate-in-GBs.txt").replace("22.5158", "0.0001")
-    assert read("stream", text)[0].value == 0.1
+    text = output_sample("stream_rate-in-GBs.txt").replace("22.5158", "0.0001")
+    assert readings_of("stream", text)[0].value == 0.1
     for broken in ("nan", "-1", "1e309"):
-        bad = text_of("stream_rate-in-GBs.txt").replace("22.5158", broken)
-        assert (read("stream", bad)[0].value, read("stream", bad)[0].valid) == (None, False)
+        bad = output_sample("stream_rate-in-GBs.txt").replace("22.5158", broken)
+        assert (readings_of("stream", bad)[0].value, readings_of("stream", bad)[0].valid) == (
+            None,
+            False,
+        )

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.kit import examples
-from tests.fixtures.outputs import benchmarks, read, text_of, valid
+from tests.fixtures.outputs import output_sample, readings_of, valid
+from tests.fixtures.shipped import shipped_benchmarks
 
 from proofmark.cases.reader.builder import ReadingBuilder
 from proofmark.cases.reader.engine import program_runs
@@ -22,13 +23,13 @@ from proofmark.cases.reader.values import rounds_to, scaled
 from proofmark.common.message import Message
 from proofmark.packages.foreign.output_text import without_tags
 
-ALLTOALL = text_of("osu_alltoall_job-script-lines.txt")
+ALLTOALL = output_sample("osu_alltoall_job-script-lines.txt")
 
-IOR = text_of("ior-4.0.0_posix_wr_b16m_t1m_n2_shared.txt")
+IOR = output_sample("ior-4.0.0_posix_wr_b16m_t1m_n2_shared.txt")
 
-IO500 = text_of("ior_io500_altair_ior-hard-write.txt")
+IO500 = output_sample("ior_io500_altair_ior-hard-write.txt")
 
-FRONTERA = text_of("ior_io500_frontera_ior-easy-read.txt")
+FRONTERA = output_sample("ior_io500_frontera_ior-easy-read.txt")
 
 ATOMIC, BARRIER = "MPI Fetch_and_op latency", "Any other"
 """A benchmark whose largest size is 8 by default, and one whose largest size is 1 MiB."""
@@ -78,7 +79,7 @@ ACCEPTED = [
 def test_all_requested_sizes_are_accepted(
     arguments: str, sizes: list[int], names: dict[str, str]
 ) -> None:
-    readings = read("osu-latency", osu(*sizes, **names), arguments)
+    readings = readings_of("osu-latency", osu(*sizes, **names), arguments)
     assert [reading.reason for reading in readings] == [""] * len(sizes)
 
 
@@ -88,7 +89,7 @@ def test_a_missing_last_size_is_invalid(
     arguments: str, sizes: list[int], names: dict[str, str]
 ) -> None:
     for left in range(1, len(sizes)):
-        readings = read("osu-latency", osu(*sizes[:left], **names), arguments)
+        readings = readings_of("osu-latency", osu(*sizes[:left], **names), arguments)
         assert valid(readings) == []
         assert f"the last row has {sizes[left - 1]} of " in readings[0].reason
 
@@ -108,26 +109,26 @@ def test_a_missing_last_size_is_invalid(
     ],
 )
 def test_the_reason_names_the_missing_size(arguments: str, sizes: list[int], reason: str) -> None:
-    for reading in read("osu-latency", osu(*sizes), arguments):
+    for reading in readings_of("osu-latency", osu(*sizes), arguments):
         assert (reading.valid, reading.reason) == (False, reason)
 
 
 def test_a_row_that_cannot_be_read_is_not_missing() -> None:
-    readings = read("osu-latency", osu(1, 2, 4, 8).replace("4  3.5", "4  3.5 x"), "-m 1:8")
+    readings = readings_of("osu-latency", osu(1, 2, 4, 8).replace("4  3.5", "4  3.5 x"), "-m 1:8")
     assert [reading.valid for reading in readings] == [True, True, False, True]
 
 
 def test_many_ranks_have_smaller_sizes_in_the_same_memory() -> None:
     names = {"title": "Alltoall Latency Test", "header": "Avg Latency(us)"}
     text = osu(*doubled(1, 1 << 18), **names)
-    assert valid(read("osu-latency", text, "", ranks=2048))
-    assert not valid(read("osu-latency", text, "", ranks=1024))
-    assert not valid(read("osu-latency", text, "-M 1g", ranks=2048))
+    assert valid(readings_of("osu-latency", text, "", ranks=2048))
+    assert not valid(readings_of("osu-latency", text, "", ranks=1024))
+    assert not valid(readings_of("osu-latency", text, "-M 1g", ranks=2048))
 
 
 def test_a_benchmark_without_sizes_has_no_missing_ones() -> None:
     text = "# OSU MPI Barrier Latency Test v7.4\n# Avg Latency(us)\n   12.5\n"
-    assert valid(read("osu-latency", text, "-m 1:8")) == [("latency", 12.5)]
+    assert valid(readings_of("osu-latency", text, "-m 1:8")) == [("latency", 12.5)]
 
 
 @pytest.mark.parametrize(
@@ -135,11 +136,13 @@ def test_a_benchmark_without_sizes_has_no_missing_ones() -> None:
     ["# cmd: mpirun -np 2 /x/osu_bw -m 1:4", "+ osu_bw -m 1:4", "++ srun osu_bw -m 1:4 -i 2"],
 )
 def test_a_printed_command_line_counts(line: str) -> None:
-    assert valid(read("osu-latency", f"{line}\n{osu(1, 2, 4)}"))
-    assert not valid(read("osu-latency", f"{line}\n{osu(1, 2)}"))
+    assert valid(readings_of("osu-latency", f"{line}\n{osu(1, 2, 4)}"))
+    assert not valid(readings_of("osu-latency", f"{line}\n{osu(1, 2)}"))
     both = f"{line}\n{osu(1, 2, 4)}{line.replace('1:4', '1:2')}\n{osu(1, 2)}{osu(1)}"
-    assert len(valid(read("osu-latency", both))) == 6  # the last has no command line
-    assert valid(read("osu-latency", f"{line}\n{osu(1, 2)}", "-m 1:2"))  # the step states the sizes
+    assert len(valid(readings_of("osu-latency", both))) == 6  # the last has no command line
+    assert valid(
+        readings_of("osu-latency", f"{line}\n{osu(1, 2)}", "-m 1:2")
+    )  # the step states the sizes
 
 
 @pytest.mark.parametrize(
@@ -155,7 +158,7 @@ def test_whether_rows_may_be_missing_is_known(
     text: str, arguments: str | None, unproven: list[bool]
 ) -> None:
     request = None if arguments is None else StartedCommand(arguments.split())
-    runs = program_runs(benchmarks().case("osu-latency").reader(), text, request)
+    runs = program_runs(shipped_benchmarks().case("osu-latency").reader(), text, request)
     assert [run.unproven for run in runs] == unproven
 
 
@@ -166,7 +169,7 @@ def test_an_osu_output_cut_anywhere_is_never_smaller_and_valid(data: st.DataObje
     arguments, sizes, names = data.draw(st.sampled_from(ACCEPTED))
     text = osu(*sizes, **names)
     cut = data.draw(st.integers(0, len(text) - 2))
-    readings = read("osu-latency", text[:cut], arguments)
+    readings = readings_of("osu-latency", text[:cut], arguments)
     assert not all(reading.valid for reading in readings)
 
 
@@ -193,13 +196,13 @@ def test_an_osu_output_cut_anywhere_is_never_smaller_and_valid(data: st.DataObje
 def test_an_accepted_output_cut_at_any_line_is_invalid_or_whole(
     arguments: str | None, case: str, name: str
 ) -> None:
-    text = text_of(name)
-    whole = read(case, text, arguments)
+    text = output_sample(name)
+    whole = readings_of(case, text, arguments)
     assert all(reading.valid for reading in whole)  # the control
     lines = text.splitlines(keepends=True)
     accepted = 0
     for cut in range(len(lines)):
-        readings = read(case, "".join(lines[:cut]), arguments)
+        readings = readings_of(case, "".join(lines[:cut]), arguments)
         if all(reading.valid for reading in readings):
             accepted += 1
             # A second run that has not begun is not missing.
@@ -209,10 +212,10 @@ def test_an_accepted_output_cut_at_any_line_is_invalid_or_whole(
 
 @pytest.mark.parametrize("name", ["altair_ior-hard-write", "oakforest-pacs_ior-hard-write"])
 def test_requested_rows_prove_the_end(name: str) -> None:
-    text = text_of(f"ior_io500_{name}.txt")
+    text = output_sample(f"ior_io500_{name}.txt")
     row = next(line for line in text.splitlines() if line.startswith("write  "))
     head = text[: text.index(row) + len(row)] + "\n"
-    assert valid(read("ior", head)) == valid(read("ior", text)) != []
+    assert valid(readings_of("ior", head)) == valid(readings_of("ior", text)) != []
 
 
 @pytest.mark.fault("end-not-printed")
@@ -232,9 +235,9 @@ def test_requested_rows_prove_the_end(name: str) -> None:
     ],
 )
 def test_rows_that_are_not_all_requested_ones_prove_no_end(old: str, new: str) -> None:
-    assert valid(read("ior", IO500)) == [("write", 2847.31)]
+    assert valid(readings_of("ior", IO500)) == [("write", 2847.31)]
     assert old in IO500
-    readings = read("ior", IO500.replace(old, new, 1))
+    readings = readings_of("ior", IO500.replace(old, new, 1))
     assert valid(readings) == []
     assert any("no line 'Finished'" in reading.reason for reading in readings)
 
@@ -246,11 +249,11 @@ def test_the_rows_of_all_repetitions_are_needed() -> None:
         for index, line in enumerate(lines)
         if line.startswith("read  ") and line.rstrip().endswith(" 1")
     )
-    assert len(valid(read("ior", "".join(lines[: last + 1])))) == 4
+    assert len(valid(readings_of("ior", "".join(lines[: last + 1])))) == 4
     for left in range(last + 1):
-        assert valid(read("ior", "".join(lines[:left]))) == []
+        assert valid(readings_of("ior", "".join(lines[:left]))) == []
     gap = [line for line in lines[: last + 1] if not line.startswith("write     1358")]
-    assert valid(read("ior", "".join(gap))) == []
+    assert valid(readings_of("ior", "".join(gap))) == []
 
 
 @pytest.mark.parametrize(
@@ -265,7 +268,7 @@ def test_the_rows_of_all_repetitions_are_needed() -> None:
 )
 def test_the_exact_size_is_in_the_command_line(mebibytes: int, printed: str) -> None:
     text = FRONTERA.replace("-b 1000000m", f"-b {mebibytes}m").replace("976.56 GiB", printed)
-    [reading] = read("ior", text.replace("aggregate filesize  : 400.54 TiB\n", ""))
+    [reading] = readings_of("ior", text.replace("aggregate filesize  : 400.54 TiB\n", ""))
     expected = 1 << 30 if printed == "1 GiB" else mebibytes << 20
     assert (reading.valid, reading.parameters["block_bytes"]) == (True, expected)
 
@@ -283,14 +286,14 @@ def test_the_exact_size_is_in_the_command_line(mebibytes: int, printed: str) -> 
     ],
 )
 def test_a_rounded_size_without_its_exact_value_is_invalid(old: str, new: str) -> None:
-    [reading] = read("ior", FRONTERA.replace(old, new))
+    [reading] = readings_of("ior", FRONTERA.replace(old, new))
     assert (reading.value, reading.valid) == (72350, False)
     assert "block_bytes" in reading.reason
 
 
 def test_the_last_option_counts_for_the_exact_size() -> None:
     text = FRONTERA.replace("-b 1000000m", "-b 7 -b 1000000m")
-    assert valid(read("ior", text)) == [("read", 72350)]
+    assert valid(readings_of("ior", text)) == [("read", 72350)]
 
 
 def rows(*sizes: int, benchmark: str | None = ATOMIC) -> list[ReadingBuilder]:
@@ -425,7 +428,7 @@ def test_one_tag_of_each_line_is_removed(text: str, plain: str) -> None:
 
 
 def ior(*lines: str) -> str:
-    text = text_of("ior-4.0.0_posix_wr_b16m_t1m_n2_shared.txt")
+    text = output_sample("ior-4.0.0_posix_wr_b16m_t1m_n2_shared.txt")
     rows = [line for line in text.splitlines() if line.startswith(("write   ", "read   "))][:4]
     head, tail = text.split(rows[0])[0], text.split(rows[3])[1]
     return (
@@ -444,22 +447,22 @@ def ior(*lines: str) -> str:
     ],
 )
 def test_a_complaint_concerns_one_row(lines: tuple[str, ...], doubted: list[int]) -> None:
-    readings = read("ior", ior(*lines))
+    readings = readings_of("ior", ior(*lines))
     assert [place for place, each in enumerate(readings) if not each.valid] == doubted
     assert all(each.reason.count("inconsistent") == 1 for each in readings if not each.valid)
 
 
 def test_a_complaint_without_any_row_is_in_the_reason() -> None:
     text = "IOR-4.0.0: MPI Coordinated Test of Parallel I/O\n" + COMPLAINT + "\n"
-    [reading] = read("ior", text)
+    [reading] = readings_of("ior", text)
     assert "inconsistent file size" in reading.reason
 
 
 def test_rows_of_two_names_that_cannot_be_read_are_two_readings() -> None:
-    text = text_of("stream-5.10_N2000000_t2.txt")
+    text = output_sample("stream-5.10_N2000000_t2.txt")
     for name in ("Copy:", "Scale:"):
         text = text.replace(name, f"{name} x", 1)
-    readings = [r for r in read("stream", text) if not r.valid]
+    readings = [r for r in readings_of("stream", text) if not r.valid]
     assert [(r.metric, "more lines" in r.reason) for r in readings] == [
         ("copy", False),
         ("scale", False),
@@ -467,9 +470,9 @@ def test_rows_of_two_names_that_cannot_be_read_are_two_readings() -> None:
 
 
 def test_foreign_lines_at_two_places_are_two_notes() -> None:
-    text = text_of("osu_alltoall_job-script-lines.txt")
+    text = output_sample("osu_alltoall_job-script-lines.txt")
     text = text.replace("\n64 ", "\nfirst\n64 ").replace("\n512 ", "\nsecond\n512 ")
-    [run] = program_runs(benchmarks().case("osu-collectives").reader(), text)
+    [run] = program_runs(shipped_benchmarks().case("osu-collectives").reader(), text)
     assert len(run.builders) == 21
     assert ["'first'" in note for note in run.notes] == [True, False]
 
@@ -488,10 +491,10 @@ def test_the_words_of_a_command_line_of_ior_are_its_options(
     options: str, direct: str | None, fsync: str | None
 ) -> None:
     """An option can be the last word, and a path can end like one."""
-    text = text_of("ior-3.3.0_posix_b4m_t1m_n2_fpp.json")
+    text = output_sample("ior-3.3.0_posix_b4m_t1m_n2_fpp.json")
     changed = text.replace("-o /scratch/iortest -O summaryFormat=JSON", options)
     assert changed != text
-    for reading in read("ior", changed):
+    for reading in readings_of("ior", changed):
         assert (reading.parameters.get("direct"), reading.parameters.get("fsync")) == (
             direct,
             fsync,

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import gc
 import json
-from functools import cache
 from pathlib import Path
 from typing import Any
 from weakref import ref
 
 import pytest
-from tests.fixtures.shipped import shipped_benchmarks
+from tests.fixtures.shipped import shipped_reader
 from tests.folders import BENCHMARKS
 
 from proofmark.cases.reader.engine import Reading, program_runs, read_output
-from proofmark.cases.reader.reader import Reader
 
 SAMPLES = BENCHMARKS / "samples"
 OUTPUTS = sorted(
@@ -29,11 +27,6 @@ OWN_READER = sorted(
     if path.stem != "suites" and "read: {same_as:" not in path.read_text(encoding="utf-8")
 )
 """Cases that do not use the reader of another case."""
-
-
-@cache
-def spec(case: str) -> Reader:
-    return shipped_benchmarks().case(case).reader()
 
 
 def expected(output: Path) -> list[dict[str, Any]]:
@@ -57,7 +50,7 @@ def order(reading: dict[str, Any]) -> str:
 def test_sample_gives_the_readings_derived_without_the_reader(output: Path) -> None:
     wanted = expected(output)
     case = wanted[0]["case"]
-    readings = read_output(spec(case), case, output.read_text(encoding="utf-8"))
+    readings = read_output(shipped_reader(case), case, output.read_text(encoding="utf-8"))
     actual = [facts(reading) for reading in readings]
     assert sorted(actual, key=order) == sorted(map(facts, wanted), key=order)
     assert all(bool(reading.reason) != reading.valid for reading in readings)
@@ -66,7 +59,7 @@ def test_sample_gives_the_readings_derived_without_the_reader(output: Path) -> N
 @pytest.mark.parametrize("output", OUTPUTS, ids=lambda path: path.name)
 def test_nothing_of_an_output_stays_in_memory_without_the_collector(output: Path) -> None:
     """A process reads 100,000 outputs. A cycle of references keeps each output in memory."""
-    reader = spec(expected(output)[0]["case"])
+    reader = shipped_reader(expected(output)[0]["case"])
     gc.disable()
     try:
         runs = [*map(ref, program_runs(reader, output.read_text(encoding="utf-8")))]
@@ -85,14 +78,16 @@ def test_windows_line_ends_and_colours_change_nothing() -> None:
     for output in OUTPUTS:
         case = expected(output)[0]["case"]
         text = output.read_text(encoding="utf-8")
-        plain = read_output(spec(case), case, text)
-        assert read_output(spec(case), case, text.replace("\n", "\r\n")) == plain
+        plain = read_output(shipped_reader(case), case, text)
+        assert read_output(shipped_reader(case), case, text.replace("\n", "\r\n")) == plain
         coloured = text.replace("\n", "\x1b[0m\n")
-        assert read_output(spec(case), case, coloured) == plain
+        assert read_output(shipped_reader(case), case, coloured) == plain
 
 
 def test_node_is_the_host_in_the_output() -> None:
     sample = (SAMPLES / "hpcc-1.5.0_N4000_n2.txt").read_text(encoding="utf-8")
-    assert {reading.node for reading in read_output(spec("hpcc"), "hpcc", sample)} == {"vm"}
+    assert {reading.node for reading in read_output(shipped_reader("hpcc"), "hpcc", sample)} == {
+        "vm"
+    }
     sample = (SAMPLES / "hpl-2.3_N2048-6144_NB128-192_P1Q2.txt").read_text(encoding="utf-8")
-    assert {reading.node for reading in read_output(spec("hpl"), "hpl", sample)} == {None}
+    assert {reading.node for reading in read_output(shipped_reader("hpl"), "hpl", sample)} == {None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.fixtures.outputs import SAMPLES, read, text_of
+from tests.fixtures.outputs import SAMPLES, output_sample, readings_of
 from tests.unit.cases.test_reader_marks import MDTEST
 
 IOR = "ior-4.0.0_posix_wr_b16m_t1m_n2_shared.txt"
@@ -139,12 +139,12 @@ OF_A_RUN = [
 
 
 def output(name: str) -> str:
-    return text_of(name) if name else MDTEST
+    return output_sample(name) if name else MDTEST
 
 
 def identities(case: str, text: str) -> set[str]:
     """Return what makes the figures of an imported output: names and all parameters."""
-    readings = read(case, text)
+    readings = readings_of(case, text)
     assert any(reading.valid for reading in readings)
     return {
         json.dumps(
@@ -184,7 +184,7 @@ def test_a_documented_option_makes_two_figures(case: str) -> None:
 
 
 def with_option(name: str, value: str) -> str:
-    document = json.loads(text_of(FIO)[text_of(FIO).index("{") :])
+    document = json.loads(output_sample(FIO)[output_sample(FIO).index("{") :])
     for job in document["jobs"]:
         job["job options"][name] = value
     return json.dumps(document, indent=2)
@@ -192,7 +192,7 @@ def with_option(name: str, value: str) -> str:
 
 @pytest.mark.parametrize("name", OPTIONS_OF_FIO)
 def test_an_option_of_fio_makes_two_figures(name: str) -> None:
-    first = identities("fio-cache", text_of(FIO))
+    first = identities("fio-cache", output_sample(FIO))
     second = identities("fio-cache", with_option(name, OPTIONS_OF_FIO[name]))
     assert first.isdisjoint(second)
 
@@ -210,12 +210,12 @@ def test_a_folder_of_a_job_makes_no_figure() -> None:
 @pytest.mark.fault("different-jobs-in-one-group")
 @pytest.mark.parametrize("metric", ["write", "read"])
 def test_a_group_of_different_jobs_is_invalid(metric: str) -> None:
-    document = json.loads(text_of(FIO)[text_of(FIO).index("{") :])
+    document = json.loads(output_sample(FIO)[output_sample(FIO).index("{") :])
     for job in document["jobs"]:
         for direction in ("write", "read"):
             for name in ("io_bytes", "io_kbytes", "bw_bytes", "bw", "total_ios", "iops"):
                 job[direction][name] *= 2
-    readings = read("fio-cache", json.dumps(document, indent=2))
+    readings = readings_of("fio-cache", json.dumps(document, indent=2))
     found = [reading for reading in readings if reading.metric == metric]
     assert found
     assert {reading.reason.code for reading in found} == {"reader-contradiction"}
@@ -225,6 +225,6 @@ def test_no_sample_has_a_moment_or_a_host_as_a_setting() -> None:
     for path in sorted(SAMPLES.glob("*.expected.json")):
         case = json.loads(path.read_text(encoding="utf-8"))[0]["case"]
         name = next(each.name for each in SAMPLES.glob(f"{path.name.split('.expected')[0]}.[tj]*"))
-        for reading in read(case, text_of(name)):
+        for reading in readings_of(case, output_sample(name)):
             words = {f"{value}" for value in reading.settings.values()}
             assert not {word for word in words if "2026" in word or word == "vm"}, name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.fixtures.outputs import read, text_of
+from tests.fixtures.outputs import output_sample, readings_of
 
 STONEWALLED = [
     "ior-4.0.0_posix_b4g_t1m_n2_stonewall.txt",
@@ -28,14 +28,14 @@ def case_of(sample: str) -> str:
 
 @pytest.mark.parametrize("sample", SOUND)
 def test_a_sound_output_is_valid(sample: str) -> None:
-    assert all(reading.valid for reading in read(case_of(sample), text_of(sample)))
+    assert all(reading.valid for reading in readings_of(case_of(sample), output_sample(sample)))
 
 
 @pytest.mark.fault("file-system-error-in-output")
 @pytest.mark.parametrize("sample", FULL)
 def test_a_full_file_system_is_named(sample: str) -> None:
     """These outputs are real: the file system had 8 MiB, or few inodes."""
-    readings = read(case_of(sample), text_of(sample))
+    readings = readings_of(case_of(sample), output_sample(sample))
     assert not any(reading.valid for reading in readings)
     assert all("No space left on device" in reading.reason for reading in readings)
 
@@ -44,16 +44,16 @@ def test_a_full_file_system_is_named(sample: str) -> None:
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("sample", [STONEWALLED[0], MDTEST])
 def test_the_words_of_an_error_are_in_the_reason(sample: str, error: str) -> None:
-    text = text_of(sample)
+    text = output_sample(sample)
     line = f'ERROR: open64("/scratch/x", 66, 0664) failed. Error: {error}, (aiori-POSIX.c:569)\n'
-    readings = read(case_of(sample), text.replace("Path  ", f"{line}Path  ", 1))
+    readings = readings_of(case_of(sample), text.replace("Path  ", f"{line}Path  ", 1))
     assert not any(reading.valid for reading in readings)
     assert all(f"contains {error!r}" in reading.reason for reading in readings)
 
 
 def test_data_that_the_disk_lost_is_no_write_rate() -> None:
     """A real output: the disk returned EIO, and IOR 4 ended with exit code 0."""
-    readings = read("ior", text_of("ior-4.0.0_eio_n2.txt"))
+    readings = readings_of("ior", output_sample("ior-4.0.0_eio_n2.txt"))
     assert {reading.metric: reading.valid for reading in readings} == {"write": False, "read": True}
 
 
@@ -62,11 +62,11 @@ def test_data_that_the_disk_lost_is_no_write_rate() -> None:
 @pytest.mark.parametrize("operation", ["read", "write"])
 def test_other_data_than_written_is_invalid(word: str, operation: str) -> None:
     """IOR 4 prints the capital letter, IOR 3 the small one."""
-    text = text_of("ior-4.0.0_corrupt_n2.txt")
+    text = output_sample("ior-4.0.0_corrupt_n2.txt")
     start = text.index("-----", text.index("Finished  "))  # what mpirun prints
     line = f"WARNING: {word} data on {operation} (1 errors found)."
     changed = text[:start].replace("WARNING: Incorrect data on read (1 errors found).", line)
-    readings = read("ior", changed)
+    readings = readings_of("ior", changed)
     assert [reading.metric for reading in readings] == ["read"]
     assert f"data on {operation}" in readings[0].reason
 
@@ -74,7 +74,7 @@ def test_other_data_than_written_is_invalid(word: str, operation: str) -> None:
 @pytest.mark.parametrize("sample", STONEWALLED)
 def test_a_stonewalled_run_has_its_time_limit(sample: str) -> None:
     """The size of a block is not what a process wrote: the time limit is a parameter."""
-    readings = read("ior", text_of(sample))
+    readings = readings_of("ior", output_sample(sample))
     assert [reading.metric for reading in readings] == ["write", "read"] * 3
     assert {reading.parameters["stonewall"] for reading in readings} == {"1"}
 
@@ -82,8 +82,10 @@ def test_a_stonewalled_run_has_its_time_limit(sample: str) -> None:
 @pytest.mark.fault("metadata-phase-missing")
 @pytest.mark.parametrize("row", ["File stat", "Directory removal"])
 def test_a_missing_phase_is_invalid(row: str) -> None:
-    lines = text_of(MDTEST).splitlines(keepends=True)
-    readings = read("mdtest", "".join(line for line in lines if not line.startswith(f"   {row}")))
+    lines = output_sample(MDTEST).splitlines(keepends=True)
+    readings = readings_of(
+        "mdtest", "".join(line for line in lines if not line.startswith(f"   {row}"))
+    )
     (missing,) = [reading for reading in readings if not reading.valid]
     metric = {"File stat": "file_stat", "Directory removal": "directory_remove"}[row]
     assert (missing.metric, missing.reason) == (metric, f"no value of {metric} found")
@@ -92,15 +94,15 @@ def test_a_missing_phase_is_invalid(row: str) -> None:
 
 def test_a_phase_that_was_not_selected_is_no_reading() -> None:
     """Mdtest prints a rate of 0 for it."""
-    readings = read("mdtest", text_of("mdtest-4.0.0_create_files_n2.txt"))
+    readings = readings_of("mdtest", output_sample("mdtest-4.0.0_create_files_n2.txt"))
     assert [(reading.metric, reading.valid) for reading in readings] == [("file_create", True)]
 
 
 def test_a_directory_that_could_not_be_made_is_invalid() -> None:
     """Mdtest 4 only warns, and goes on."""
     line = "WARNING: unable to create directory /scratch/mdtest/test-dir.0-0/dir.mdtest.1.101\n"
-    text = text_of(MDTEST).replace("4 tasks,", f"{line}4 tasks,")
-    assert not any(reading.valid for reading in read("mdtest", text))
+    text = output_sample(MDTEST).replace("4 tasks,", f"{line}4 tasks,")
+    assert not any(reading.valid for reading in readings_of("mdtest", text))
 
 
 @pytest.mark.fault("phase-of-barriers")
@@ -109,7 +111,7 @@ def test_a_directory_that_could_not_be_made_is_invalid() -> None:
 )
 def test_a_phase_that_only_measures_barriers_is_invalid(seconds: str, valid: bool) -> None:
     """With -P mdtest 4.0 prints the least seconds of each phase, too."""
-    head, _, rates = text_of("mdtest-3.3.0_stonewall_files_n2.txt").partition("SUMMARY rate")
+    head, _, rates = output_sample("mdtest-3.3.0_stonewall_files_n2.txt").partition("SUMMARY rate")
     table, end, rest = rates.partition("-- finished")
     times = "\n".join(
         f"   {row:<26}: 30.100 {least} 30.050 0.020"
@@ -121,7 +123,7 @@ def test_a_phase_that_only_measures_barriers_is_invalid(seconds: str, valid: boo
         ]
     )
     text = f"{head}SUMMARY rate{table}SUMMARY time: (of 1 iterations)\n{times}\n{end}{rest}"
-    readings = {each.metric: each for each in read("mdtest", text)}
+    readings = {each.metric: each for each in readings_of("mdtest", text)}
     assert len(readings) == 4
     assert {name: each.valid for name, each in readings.items()} == {
         **dict.fromkeys(readings, True),

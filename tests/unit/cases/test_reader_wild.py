@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fixtures.shipped import shipped_benchmarks
+from tests.fixtures.shipped import shipped_reader
 from tests.folders import DATA
 
 from proofmark.cases.reader.engine import Reading, read_output
-from proofmark.cases.reader.reader import Reader
 
 WILD = DATA / "wild"
 EXPECTED = sorted(WILD.glob("*.expected.json"))
 INVALID = {"ior_io500_fsync-failed", "stream_interleaved_excerpt"}
-
-
-@cache
-def spec(case: str) -> Reader:
-    return shipped_benchmarks().case(case).reader()
 
 
 def stem(expected: Path) -> str:
@@ -33,7 +26,7 @@ def load(expected: Path) -> tuple[list[Reading], list[dict[str, Any]]]:
     wanted: list[dict[str, Any]] = json.loads(expected.read_text(encoding="utf-8"))
     case = wanted[0]["case"]
     output = next(WILD.glob(f"{stem(expected)}.[tj]*"))
-    return read_output(spec(case), case, output.read_text(encoding="utf-8")), wanted
+    return read_output(shipped_reader(case), case, output.read_text(encoding="utf-8")), wanted
 
 
 def key(reading: dict[str, Any]) -> str:

@@ -45,11 +45,6 @@ DIMMS = stated_node(memory={"channels": 12, "mt_per_s": 2666})
 
 
 @cache
-def benchmarks() -> Benchmarks:
-    return shipped_benchmarks()
-
-
-@cache
 def expecting() -> Benchmarks:
     """Return the cases with their floors as expected values of this machine: they make a PASS."""
     cases = {
@@ -61,9 +56,9 @@ def expecting() -> Benchmarks:
                 ]
             }
         )
-        for name, case in benchmarks().cases.items()
+        for name, case in shipped_benchmarks().cases.items()
     }
-    return benchmarks().model_copy(update={"cases": cases})
+    return shipped_benchmarks().model_copy(update={"cases": cases})
 
 
 @cache
@@ -75,7 +70,7 @@ def site() -> Site:
 
 @cache
 def plan_of(suite: str) -> Plan:
-    return make_plan(benchmarks(), suite, site(), machines_of(site())[0])
+    return make_plan(shipped_benchmarks(), suite, site(), machines_of(site())[0])
 
 
 @cache
@@ -167,7 +162,7 @@ def judged(
 
 def by_floors(records: Sequence[Record], suite: str = "node") -> Verdict:
     """Return the verdict on `records` by the floors of the cases."""
-    return measured(judge(replace(evidence(records, suite=suite), benchmarks=benchmarks())))
+    return measured(judge(replace(evidence(records, suite=suite), benchmarks=shipped_benchmarks())))
 
 
 def measured(verdict: Verdict) -> Verdict:
@@ -497,11 +492,13 @@ class TestRequired:
         assert len(judged(records).unmet) == 1
 
     def test_quick_requires_only_its_ratios(self) -> None:
-        suite = benchmarks().suites["quick"]
+        suite = shipped_benchmarks().suites["quick"]
         metrics = {each.case: each.metrics for each in suite.required_metrics}
         assert metrics == {"hpcc": ["hpl_rmax", "dgemm_star"], "hpl": ["rmax"]}
         for case, required in metrics.items():
-            ratios = {each.metric for each in benchmarks().case(case).references if each.against}
+            ratios = {
+                each.metric for each in shipped_benchmarks().case(case).references if each.against
+            }
             assert ratios == set(required)
         for each in suite.alternatives:
             assert len(metrics.keys() & set(each.cases)) == 1

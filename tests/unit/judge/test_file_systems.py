@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.kit import examples, make_kit
-from tests.unit.judge.test_stated_parts import facts
+from tests.fixtures.probes import node_facts
 from tests.unit.judge.test_verdict import record
 
 from proofmark.common.message import NOTHING
@@ -202,6 +202,6 @@ def test_the_scratch_of_a_node_is_its_nearest_mount(
     scratch = site.partition.scratch.model_copy(update={"path": "/pfs/scratch"})
     partition = site.partition.model_copy(update={"scratch": scratch})
     site = site.model_copy(update={"partition": partition})
-    about = Circumstances(site, {"n1": facts(mounts=mounts(*targets))}, Software(packages={}))
+    about = Circumstances(site, {"n1": node_facts(mounts=mounts(*targets))}, Software(packages={}))
     wanted = f"ext4 on{place} at {place} (rw,{place})" if place else None
     assert about.traits()["n1"].get("scratch") == wanted

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.kit import make_kit
+from tests.fixtures.probes import probe_text
 from tests.unit.judge.test_verdict import record, reference
-from tests.unit.site.test_facts_counters import reading, text
+from tests.unit.site.test_facts_counters import reading
 
 from proofmark.judge.diagnosis.bad_nodes import (
     LEAST_NODES,
@@ -107,7 +108,7 @@ def counters(again: int, sent: int) -> Counters:
 
 
 def node(host: str, *jobs: tuple[Counters, Counters | None]) -> Node:
-    facts = node_provenance(text("live-kvm-zen3"), None, host).facts
+    facts = node_provenance(probe_text("live-kvm-zen3"), None, host).facts
     return Node(
         host=host,
         jobs=tuple(

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import yaml
 from tests.fixtures.finished import as_host
+from tests.fixtures.probes import node_facts
 from tests.fixtures.stated import stated_node
 from tests.unit.judge.test_accepting import evidence, measured
-from tests.unit.judge.test_stated_parts import facts
 
 from proofmark.common.nodesets import folded
 from proofmark.judge.diagnosis.node_faults import narrow_slots, rail_faults
@@ -218,7 +218,7 @@ def test_a_rail_that_is_missing_down_or_slow_is_named(
 ) -> None:
     """A node with one of four rails must not pass."""
     given = {"skl0001": ports} | dict.fromkeys(HOSTS[1 : 1 + others], WHOLE)
-    nodes = {host: as_host(facts(ports=tuple(each)), host) for host, each in given.items()}
+    nodes = {host: as_host(node_facts(ports=tuple(each)), host) for host, each in given.items()}
     records = stream(["numa-0", "numa-1"], {}, list(nodes))
     verdict = measured(judge(replace(evidence(records), facts=nodes, node=stated_node(**parts))))
     found = faults(verdict)
@@ -302,9 +302,9 @@ def test_a_narrow_slot_is_open_unless_the_rate_of_the_rails_is_stated(stated: bo
 def test_a_second_port_without_a_cable_is_no_fault() -> None:
     """The two ports of a card of mlx5 are two adapters, functions of one PCI device."""
     second = port(0, "1: DOWN").model_copy(update={"adapter": "mlx5_1", "slot": "0000:01:00.1"})
-    nodes = {"skl0001": facts(ports=(port(0), second))}
+    nodes = {"skl0001": node_facts(ports=(port(0), second))}
     roce = [each.model_copy(update={"layer": "Ethernet"}) for each in DOWN]
-    assert not named(stream(DOMAINS, {}, ["skl0001"]), {"skl0001": facts(ports=tuple(roce))})
+    assert not named(stream(DOMAINS, {}, ["skl0001"]), {"skl0001": node_facts(ports=tuple(roce))})
     assert not named(stream(["numa-0", "numa-1"], {}, ["skl0001"]), nodes)
 
 
@@ -314,7 +314,7 @@ def test_all_rails_together_have_the_rate_of_all_of_them() -> None:
     def limit(ports: list[Port], rail: str, rails: int | None = None) -> float:
         found = derive(
             "link_bandwidth",
-            [facts(ports=tuple(ports))],
+            [node_facts(ports=tuple(ports))],
             {"rail": rail},
             stated=[Nominal(rails=rails)],
         )
@@ -331,17 +331,17 @@ def test_slingshot_and_omni_path_are_rails_and_roce_beside_them_is_none() -> Non
         return Nic(name=name, driver="cxi_ss1", state="up", megabits=200000, **fields)
 
     roce = port(0).model_copy(update={"layer": "Ethernet"})
-    slingshot = facts(ports=(roce,), nics=(nic("hsn0"), nic("hsn10"), nic("hsn2")))
+    slingshot = node_facts(ports=(roce,), nics=(nic("hsn0"), nic("hsn10"), nic("hsn2")))
     assert list(rails_of(slingshot)) == ["cxi0:1", "cxi2:1", "cxi10:1"]
     assert {rail.numa for rail in rails_of(slingshot).values()} == {3}
-    assert list(rails_of(facts(ports=(roce,)))) == ["mlx5_0:1"]
+    assert list(rails_of(node_facts(ports=(roce,)))) == ["mlx5_0:1"]
     assert (
         json.dumps([rail.active for rail in rails_of(slingshot).values()]) == "[true, true, true]"
     )
 
 
 def test_one_of_four_rails_on_all_nodes_is_a_fault_unless_it_is_declared() -> None:
-    given = {host: as_host(facts(ports=tuple(DOWN)), host) for host in HOSTS}
+    given = {host: as_host(node_facts(ports=tuple(DOWN)), host) for host in HOSTS}
     alike = dict.fromkeys(HOSTS, "hardware")
     assert rail_faults(given, Parts(), alike).keys() == {*HOSTS}
     one = stated_node(rails={"count": 1, "rate": HDR})
@@ -349,7 +349,7 @@ def test_one_of_four_rails_on_all_nodes_is_a_fault_unless_it_is_declared() -> No
 
 
 def test_init_proposes_the_rails_with_their_domains() -> None:
-    (question,) = parts_question(facts(ports=tuple(WHOLE)), "n1").values()
+    (question,) = parts_question(node_facts(ports=tuple(WHOLE)), "n1").values()
     assert isinstance(question, Question)
     given = yaml.safe_load("\n".join(question.answer))["node"]
     assert given["rails"] == BOUGHT["rails"]

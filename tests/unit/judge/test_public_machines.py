@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from math import fsum, log2
 
 import pytest
+from tests.fixtures.probes import node_facts
 from tests.fixtures.stated import stated_node
 from tests.folders import ROOT
-from tests.unit.judge.test_references import facts, figures
+from tests.unit.judge.test_references import figures
 from tests.unit.judge.test_verdict import record
 
 from proofmark.cases.reference import Reference, Rule
@@ -104,7 +105,7 @@ def judged(machine: Machine, share: float, program: str = "") -> Judgement:
     """Return the judgement of a node that reaches a share of its public value."""
     row, program = machine.row, program or machine.program
     triad = machine.rule == "typical_triad"
-    node = facts("skl-2x6148", virtual=None).model_copy(
+    node = node_facts("skl-2x6148", virtual=None).model_copy(
         update={"cpu_model": row.name, "cores": machine.cores}
     )
     memory = {"channels": machine.dimms, "mt_per_s": machine.mt_per_s} if triad else {}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.fixtures.probes import node_facts
 from tests.fixtures.stated import stated_node
-from tests.folders import PROBES
 
 from proofmark.cases.reference import UNIT_OF, Rule
 from proofmark.common.message import Message
@@ -20,7 +20,7 @@ from proofmark.judge.references.derived import (
 )
 from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import ProcessorLimits, links
-from proofmark.site.node.facts import NodeFacts, parse_probe
+from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import ReportedDomain
 
 STATED = StatedNode.model_validate(
@@ -34,11 +34,6 @@ STATED = StatedNode.model_validate(
     }
 )
 EDR = "100 Gb/sec (4X EDR)"
-
-
-def facts(name: str = "skl-2x6148", **changes: Any) -> NodeFacts:
-    text = (PROBES / f"{name}.txt").read_text(encoding="utf-8")
-    return parse_probe(text, name).model_copy(update=changes)
 
 
 def limit(
@@ -72,7 +67,7 @@ CASES: list[tuple[Rule, str, float, str]] = [
 def test_a_stated_value_replaces_that_of_the_probe(
     rule: Rule, memory: str, value: float, unit: str, virtual: str | None
 ) -> None:
-    found = limit(rule, facts(virtual=virtual), memory=memory, stated=STATED)
+    found = limit(rule, node_facts(virtual=virtual), memory=memory, stated=STATED)
     assert virtual is None or found.reach == 1
     assert found.value == pytest.approx(value)
     assert UNIT_OF[rule] == unit
@@ -83,7 +78,7 @@ def test_a_stated_value_replaces_that_of_the_probe(
 def test_the_values_of_several_nodes_add_up_but_those_of_links_do_not(
     rule: Rule, memory: str, value: float, unit: str
 ) -> None:
-    found = limit(rule, facts(), facts(), facts(), memory=memory, stated=STATED)
+    found = limit(rule, node_facts(), node_facts(), node_facts(), memory=memory, stated=STATED)
     times = 1 if rule.startswith("link") else 3
     assert found.value == pytest.approx(times * value)
     assert UNIT_OF[rule] == unit
@@ -149,27 +144,27 @@ def test_parts_that_were_ordered_and_are_in_no_table(
 
 
 def test_the_slowest_link_limits_several_nodes() -> None:
-    (port,) = facts().ports
-    slow = facts(ports=(port.model_copy(update={"rate": "20 Gb/sec (4X DDR)"}),))
-    for nodes in ((facts(), slow), (slow, facts())):
+    (port,) = node_facts().ports
+    slow = node_facts(ports=(port.model_copy(update={"rate": "20 Gb/sec (4X DDR)"}),))
+    for nodes in ((node_facts(), slow), (slow, node_facts())):
         assert limit("link_bandwidth", *nodes).value == 2
         assert limit("link_latency", *nodes).value == pytest.approx(2)
-    assert limit("link_latency", facts()).value == pytest.approx(1)
-    assert "ConnectX-4" in limit("link_latency", facts()).source
+    assert limit("link_latency", node_facts()).value == pytest.approx(1)
+    assert "ConnectX-4" in limit("link_latency", node_facts()).source
 
 
 def test_the_port_that_carries_messages_counts() -> None:
     """Of ports with several rates none is assumed: the fastest may be that of the storage."""
-    (port,) = facts().ports
+    (port,) = node_facts().ports
     slow = port.model_copy(update={"port": "2", "rate": "20 Gb/sec (4X DDR)"})
     down = port.model_copy(update={"port": "3", "state": "1: DOWN", "rate": "odd"})
     silent = port.model_copy(update={"port": "4", "rate": None})
     for ports in ((port, slow, down, silent), (slow, port)):
         values: dict[Rule, float] = {"link_bandwidth": 12.5, "link_latency": 1.0}
         for rule, value in values.items():
-            assert "not known (" in reason(rule, facts(ports=ports))
+            assert "not known (" in reason(rule, node_facts(ports=ports))
             given = [Nominal(ports=("mlx5_0:1",))]
-            found = derive(rule, [facts(ports=ports)], {}, stated=given)
+            found = derive(rule, [node_facts(ports=ports)], {}, stated=given)
             assert isinstance(found, Derived) and found.value == pytest.approx(value)
 
 
@@ -189,13 +184,13 @@ def test_the_least_of_port_card_and_slot_bounds_a_path(
     link: str, kind: str, ports: int, value: float, named: str
 ) -> None:
     """The source names what bounds it."""
-    (port,) = facts().ports
+    (port,) = node_facts().ports
     change = {"rate": "200 Gb/sec (4X HDR)", "kind": kind or None, "link": link or None}
     both = [
         port.model_copy(update={**change, "adapter": f"mlx5_{n}", "slot": f"0000:17:00.{n}"})
         for n in range(ports)
     ]
-    node = facts(ports=tuple(both))
+    node = node_facts(ports=tuple(both))
     found = derive("link_bandwidth", [node], {"rail": "all"} if ports > 1 else {})
     assert isinstance(found, Derived)
     assert found.value == pytest.approx(value, rel=1e-3)
@@ -238,7 +233,7 @@ UNKNOWN: list[tuple[Rule, dict[str, Any], str, str]] = [
 def test_a_missing_fact_is_named_with_the_key_that_replaces_it(
     rule: Rule, changes: dict[str, Any], what: str, key: str
 ) -> None:
-    node = facts(hostname="skl-test", **changes)
+    node = node_facts(hostname="skl-test", **changes)
     found = reason(rule, node)
     assert found.startswith(what)
     assert found.endswith(f" is not known; the key partition.node.{key} enables this judgement")
@@ -248,40 +243,42 @@ def test_a_missing_fact_is_named_with_the_key_that_replaces_it(
     both = {"mt_per_s": 3200} if name == "channels" else {}
     given = stated_node(**({section: {name: value, **both}} if section else {name: value}))
     assert limit(rule, node, stated=given).value > 0
-    assert reason(rule, facts(), node) == found
+    assert reason(rule, node_facts(), node) == found
 
 
 @pytest.mark.parametrize(("modules", "speed"), [(1, 2666), (2, 2400)])
 def test_two_modules_on_a_channel_have_their_configured_speed(modules: int, speed: int) -> None:
     """They run slower by design. One module that does is a fault."""
-    dimms = [each.model_copy(update={"rated": 2666, "configured": 2400}) for each in facts().dimms]
-    node = facts(dimms=tuple(dimms * modules))
+    dimms = [
+        each.model_copy(update={"rated": 2666, "configured": 2400}) for each in node_facts().dimms
+    ]
+    node = node_facts(dimms=tuple(dimms * modules))
     assert limit("memory_bandwidth", node).value == pytest.approx(12 * 8 * speed / 1000)
 
 
 def test_one_module_of_unknown_speed_is_named() -> None:
-    one, *others = facts().dimms
+    one, *others = node_facts().dimms
     odd = one.model_copy(update={"rated": None, "configured": None})
-    found = reason("memory_bandwidth", facts(dimms=(*others, odd)))
+    found = reason("memory_bandwidth", node_facts(dimms=(*others, odd)))
     assert found.startswith("the speed of a memory module of")
 
 
 def test_a_link_of_unknown_rate_is_named() -> None:
-    (port,) = facts().ports
+    (port,) = node_facts().ports
     odd = port.model_copy(update={"rate": "17 Gb/sec (3X ODD)"})
-    assert "(17 Gb/sec (3X ODD))" in reason("link_bandwidth", facts(ports=(odd,)))
-    both = facts(ports=(port, odd.model_copy(update={"port": "2"})))
+    assert "(17 Gb/sec (3X ODD))" in reason("link_bandwidth", node_facts(ports=(odd,)))
+    both = node_facts(ports=(port, odd.model_copy(update={"port": "2"})))
     found = derive("link_bandwidth", [both], {}, stated=[Nominal(ports=("mlx5_0:2",))])
     assert isinstance(found, Message) and "(17 Gb/sec (3X ODD))" in str(found)
 
 
 def test_a_port_of_ethernet_has_no_latency_of_infiniband() -> None:
-    (port,) = facts().ports
-    roce = facts(ports=(port.model_copy(update={"layer": "Ethernet"}),))
+    (port,) = node_facts().ports
+    roce = node_facts(ports=(port.model_copy(update={"layer": "Ethernet"}),))
     assert limit("link_bandwidth", roce).value == 12.5
     assert limit("link_bandwidth", roce).source.startswith("IEEE 802.3bj")
     assert f"({EDR})" in reason("link_latency", roce)
-    slow = facts(
+    slow = node_facts(
         ports=(port.model_copy(update={"layer": "Ethernet", "rate": "40 Gb/sec (4X QDR)"}),)
     )
     assert limit("link_bandwidth", slow).value == 5
@@ -290,32 +287,32 @@ def test_a_port_of_ethernet_has_no_latency_of_infiniband() -> None:
 
 @pytest.mark.parametrize("rule", ["rpeak_nominal", "rpeak_avx", "memory_bandwidth"])
 def test_a_virtual_node_hides_its_hardware(rule: Rule) -> None:
-    found = reason(rule, facts(hostname="v1", virtual="kvm"))
+    found = reason(rule, node_facts(hostname="v1", virtual="kvm"))
     assert " is not known (v1 is virtual: kvm); the key partition.node." in found
-    assert limit("link_bandwidth", facts(virtual="kvm")).value == 12.5
+    assert limit("link_bandwidth", node_facts(virtual="kvm")).value == 12.5
 
 
 def test_a_virtual_node_with_a_stated_clock_has_unknown_units() -> None:
     stated = StatedNode(clock_hz=2e9)
-    virtual = facts(virtual="kvm", cpu_model="X", vector_isa="AVX2")
+    virtual = node_facts(virtual="kvm", cpu_model="X", vector_isa="AVX2")
     assert "number of vector units" in reason("rpeak_nominal", virtual, stated=stated)
-    known = facts(cpu_model="X", vendor="AuthenticAMD", family=25, model=1, features=("avx2",))
+    known = node_facts(cpu_model="X", vendor="AuthenticAMD", family=25, model=1, features=("avx2",))
     found = limit("rpeak_nominal", known, stated=stated)
     assert found.value == 40 * 16 * 2
     assert found.source.startswith("40 cores × 16 flop/cycle × 2 GHz; Milan (Zen 3); ")
 
 
 def test_mcdram_of_a_processor_without_it_is_unknown() -> None:
-    found = reason("memory_bandwidth", facts(), memory="mcdram")
+    found = reason("memory_bandwidth", node_facts(), memory="mcdram")
     assert found.startswith("the in-package memory of Intel(R) Xeon(R) Gold 6148")
     assert "partition.node.memory.fast_bytes_per_s" in found
     assert "in-package memory of X" in reason(
-        "memory_bandwidth", facts(cpu_model="X"), memory="mcdram"
+        "memory_bandwidth", node_facts(cpu_model="X"), memory="mcdram"
     )
-    knl = facts("knl-7250-quadrant-flat", virtual=None)
+    knl = node_facts("knl-7250-quadrant-flat", virtual=None)
     assert limit("memory_bandwidth", knl, memory="mcdram").value == 490
-    assert derive("memory_bandwidth", [facts()], {}) == derive(
-        "memory_bandwidth", [facts()], {"memory": "ddr"}
+    assert derive("memory_bandwidth", [node_facts()], {}) == derive(
+        "memory_bandwidth", [node_facts()], {"memory": "ddr"}
     )
 
 
@@ -323,29 +320,29 @@ def test_mcdram_of_a_processor_without_it_is_unknown() -> None:
     "changes", [{"cpus": tuple(range(4))}, {"cpu_quota": 2.0}], ids=["cpuset", "quota"]
 )
 def test_a_part_of_the_processors_cannot_saturate_the_memory(changes: dict[str, Any]) -> None:
-    found = reason("memory_bandwidth", facts(hostname="n1", **changes), stated=STATED)
+    found = reason("memory_bandwidth", node_facts(hostname="n1", **changes), stated=STATED)
     assert found == "n1: the run may use only a part of the processors of the node"
 
 
 @pytest.mark.parametrize(("left", "judged"), [(18, True), (17, False)])
 def test_seven_eighths_of_each_domain_saturate_the_memory(left: int, judged: bool) -> None:
     """Core specialisation takes few processors; a domain that lacks more is not saturated."""
-    node = facts()
+    node = node_facts()
     first, *others = (each.cpus for each in node.numa)
     assert len(first) == 20
-    own = facts(cpus=(*first[:left], *(cpu for each in others for cpu in each)))
+    own = node_facts(cpus=(*first[:left], *(cpu for each in others for cpu in each)))
     found = derive("memory_bandwidth", [own], {})
     assert isinstance(found, Derived) is judged
     assert not judged or found == derive("memory_bandwidth", [node], {})
 
 
 def test_modules_beyond_the_channels_add_nothing_and_the_slowest_counts() -> None:
-    one = facts().dimms[0]
+    one = node_facts().dimms[0]
     fast = [one.model_copy(update={"rated": 3200, "configured": 3200})] * 24
-    found = limit("memory_bandwidth", facts(dimms=tuple(fast)))
+    found = limit("memory_bandwidth", node_facts(dimms=tuple(fast)))
     assert found.value == pytest.approx(12 * 8 * 2.666)
     slow = one.model_copy(update={"rated": 2400})
-    mixed = limit("memory_bandwidth", facts(dimms=(*fast[:5], slow)))
+    mixed = limit("memory_bandwidth", node_facts(dimms=(*fast[:5], slow)))
     assert mixed.value == pytest.approx(6 * 8 * 2.4)
     assert mixed.source.startswith("6 channels × 8 bytes × 2400 MT/s; ")
 
@@ -383,7 +380,7 @@ def test_flop_per_cycle_of_a_microarchitecture_and_never_of_flags(
     vendor: str, family: int | None, model: int | None, features: tuple[str, ...], flops: int | None
 ) -> None:
     known: dict[str, Any] = {"vendor": vendor, "family": family, "model": model}
-    node = facts(cpu_model="Future CPU", base_hz=2_000_000_000, features=features, **known)
+    node = node_facts(cpu_model="Future CPU", base_hz=2_000_000_000, features=features, **known)
     found = flop_per_cycle(node)
     assert (found and found[0]) == flops
     assert peak(node) == (None if flops is None else 40 * 2 * flops)
@@ -403,7 +400,9 @@ def _domains(*sizes: tuple[int, bool]) -> tuple[ReportedDomain, ...]:
 
 
 def test_each_kind_of_memory_has_its_own_rate_or_none() -> None:
-    flat = facts(cpu_model=MAX, numa=_domains((128, True), (128, True), (64, False), (64, False)))
+    flat = node_facts(
+        cpu_model=MAX, numa=_domains((128, True), (128, True), (64, False), (64, False))
+    )
     hbm = limit("memory_bandwidth", flat, memory="hbm")
     assert (hbm.value, round(hbm.reach, 2)) == (2 * 1638.4, 0.64)
     ddr = limit("memory_bandwidth", flat, memory="ddr")
@@ -412,18 +411,20 @@ def test_each_kind_of_memory_has_its_own_rate_or_none() -> None:
         assert reason("memory_bandwidth", flat, memory=kind).startswith(
             f"the rate of the memory {kind}"
         )
-    alone = facts(cpu_model=MAX, numa=_domains((64, True), (64, True)), dimms=())
+    alone = node_facts(cpu_model=MAX, numa=_domains((64, True), (64, True)), dimms=())
     assert limit("memory_bandwidth", alone, memory="ddr") == limit(
         "memory_bandwidth", alone, memory="hbm"
     )
     assert reason("memory_bandwidth", alone, memory="cxl").startswith("the rate of the memory cxl")
-    a64fx = facts(cpu_model="Fujitsu part 0x001", sockets=1, numa=_domains((32, True)), dimms=())
+    a64fx = node_facts(
+        cpu_model="Fujitsu part 0x001", sockets=1, numa=_domains((32, True)), dimms=()
+    )
     assert limit("memory_bandwidth", a64fx).value == 1024
 
 
 def test_a_cache_of_unknown_rate_is_named_with_the_key_that_states_it() -> None:
     """The memory in the package hides behind that of the modules: it has no domain."""
-    node = facts(hostname="n1", cpu_model=MAX, numa=_domains((256, True), (256, True)))
+    node = node_facts(hostname="n1", cpu_model=MAX, numa=_domains((256, True), (256, True)))
     small, large = {"array": 10**8}, {"array": 10**10}
     unknown = derive("memory_bandwidth", [node], small)
     assert unknown == (
@@ -446,7 +447,7 @@ def test_the_soldered_memory_of_grace_follows_from_its_size(
     cores: int, gib: int, rate: float | None
 ) -> None:
     numa = _domains((gib, True), (gib, True), (96, False))
-    node = facts(cpu_model="ARM part 0xd4f", cores_online=2 * cores, numa=numa, dimms=())
+    node = node_facts(cpu_model="ARM part 0xd4f", cores_online=2 * cores, numa=numa, dimms=())
     found = derive("memory_bandwidth", [node], {})
     assert (found.value if isinstance(found, Derived) else None) == (rate and 2 * rate)
 
@@ -463,14 +464,16 @@ def test_the_soldered_memory_of_grace_follows_from_its_size(
     ],
 )
 def test_only_modules_in_channels_are_ddr(kind: str | None, locator: str, memory: str) -> None:
-    one = facts().dimms[0].model_copy(update={"kind": kind, "locator": locator})
+    one = node_facts().dimms[0].model_copy(update={"kind": kind, "locator": locator})
     assert one.memory == memory
-    assert bool(facts(dimms=(one,)).dram) is (memory == "ddr")
+    assert bool(node_facts(dimms=(one,)).dram) is (memory == "ddr")
 
 
 def test_two_nodes_are_several() -> None:
-    assert limit("rpeak_nominal", facts(), facts()).source.startswith("2 nodes, each: 40 cores × ")
-    assert limit("rpeak_nominal", facts()).source.startswith("40 cores × ")
+    assert limit("rpeak_nominal", node_facts(), node_facts()).source.startswith(
+        "2 nodes, each: 40 cores × "
+    )
+    assert limit("rpeak_nominal", node_facts()).source.startswith("40 cores × ")
 
 
 def test_a_line_of_the_table_without_a_value_gives_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -478,7 +481,7 @@ def test_a_line_of_the_table_without_a_value_gives_none(monkeypatch: pytest.Monk
         name="X", architecture="haswell", avx_hz=2e9, source="a data sheet", date="2014"
     )
     monkeypatch.setattr("proofmark.judge.references.derived.processor", lambda _: row)
-    node = facts(cpu_model="X", model=63)
+    node = node_facts(cpu_model="X", model=63)
     assert limit("rpeak_avx", node).value == 40 * 16 * 2
     unknown = node.model_copy(update={"model": 190})
     assert "number of vector units of X" in reason("rpeak_avx", unknown)
@@ -490,5 +493,5 @@ def test_a_line_of_the_table_without_a_value_gives_none(monkeypatch: pytest.Monk
 
 
 def test_the_mcdram_of_each_socket_counts() -> None:
-    two = facts("knl-7250-quadrant-flat", virtual=None, sockets=2)
+    two = node_facts("knl-7250-quadrant-flat", virtual=None, sockets=2)
     assert limit("memory_bandwidth", two, memory="mcdram").value == 980

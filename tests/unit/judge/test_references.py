@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from tests.fixtures.kit import make_kit
 from tests.fixtures.messages import said
+from tests.fixtures.probes import node_facts
 from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 from tests.unit.judge.test_accepting import healthy
@@ -28,7 +29,7 @@ from proofmark.judge.references.figure_comparison import Comparison, Figure, Fig
 from proofmark.judge.references.judgement import Judgement, applies, uses_all_cores
 from proofmark.records.columns import Record, Records
 from proofmark.site.hardware_limits import link, processor
-from proofmark.site.node.facts import NodeFacts, parse_probe
+from proofmark.site.node.facts import NodeFacts
 
 PROBES = ROOT / "tests" / "data" / "probe"
 
@@ -37,14 +38,9 @@ def figures(records: Sequence[Record]) -> Figures:
     return Figures(aggregate(Records.of(records)))
 
 
-def facts(name: str, **changes: Any) -> NodeFacts:
-    text = (PROBES / f"{name}.txt").read_text(encoding="utf-8")
-    return parse_probe(text, name).model_copy(update=changes)
-
-
 @pytest.fixture(scope="module")
 def skl() -> NodeFacts:
-    return facts("skl-2x6148", virtual=None)
+    return node_facts("skl-2x6148", virtual=None)
 
 
 class TestUnits:
@@ -174,7 +170,7 @@ class TestDerived:
         assert limit.value == pytest.approx(len(skl.dimms) * 2.666 * 8)
 
     def test_mcdram_bandwidth_is_that_of_paper_p1(self) -> None:
-        knl = facts("knl-7250-quadrant-flat", virtual=None)
+        knl = node_facts("knl-7250-quadrant-flat", virtual=None)
         limit = derive("memory_bandwidth", [knl], {"memory": "mcdram"})
         assert isinstance(limit, Derived)
         assert limit.value == 490

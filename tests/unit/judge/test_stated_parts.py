@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from tests.fixtures.finished import as_host, written_verdict
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import item
+from tests.fixtures.probes import node_facts
 from tests.fixtures.stated import sourced, stated_node
 from tests.folders import PROBES
 
@@ -283,10 +284,6 @@ def test_a_gate_keeps_a_single_node_with_half_of_its_modules(tmp_path: Path) -> 
         assert decision.fault == (action == "keep")
 
 
-def facts(**changes: Any) -> NodeFacts:
-    return parse_probe(PROBE, "probe").model_copy(update=changes)
-
-
 def accepted(*nodes: NodeFacts) -> Baseline:
     states = tuple(
         AcceptedNodes(
@@ -301,26 +298,26 @@ def accepted(*nodes: NodeFacts) -> Baseline:
 
 
 def test_a_new_node_has_at_least_the_parts_of_most_accepted_nodes() -> None:
-    whole = facts()
-    half = facts(dimms=whole.dimms[:6])
+    whole = node_facts()
+    half = node_facts(dimms=whole.dimms[:6])
     baseline = accepted(whole, whole, half)
     parts = accepted_parts(baseline, {"new": half, "a2": half, "a0": half})
     found = {host: missing_parts(stated, parts_of(half)).keys() for host, stated in parts.items()}
     assert found == {"new": {"dimms"}, "a2": set(), "a0": {"dimms"}}
-    other = facts(cpu_model="Another CPU", dimms=())
+    other = node_facts(cpu_model="Another CPU", dimms=())
     less = missing_parts(accepted_parts(baseline, {"x": other})["x"], parts_of(other))
     assert less.keys() == {"processor"}
 
 
 def test_a_slower_port_than_accepted_is_less() -> None:
-    (port,) = facts().ports
-    slow = facts(ports=(port.model_copy(update={"rate": "50 Gb/sec (2X EDR)"}),))
-    stated = accepted_parts(accepted(facts()), {"a0": slow})["a0"]
+    (port,) = node_facts().ports
+    slow = node_facts(ports=(port.model_copy(update={"rate": "50 Gb/sec (2X EDR)"}),))
+    stated = accepted_parts(accepted(node_facts()), {"a0": slow})["a0"]
     assert missing_parts(stated, parts_of(slow)).keys() == {"ports"}
 
 
 def test_a_baseline_has_the_parts_of_its_nodes_and_no_others() -> None:
-    (state,) = accepted(facts()).nodes
+    (state,) = accepted(node_facts()).nodes
     assert AcceptedNodes.model_validate_json(state.model_dump_json()) == state
     for name, value in (("core", 4), ("reserved", math.nan)):
         stored = {**state.model_dump(), "parts": {**vars(state.parts), name: value}}
@@ -329,22 +326,22 @@ def test_a_baseline_has_the_parts_of_its_nodes_and_no_others() -> None:
 
 
 def test_ports_of_roce_are_counted_once() -> None:
-    (port,) = facts().ports
-    (nic,) = facts().nics
-    two = facts(ports=(port,) * 2, nics=(nic,) * 2)
+    (port,) = node_facts().ports
+    (nic,) = node_facts().nics
+    two = node_facts(ports=(port,) * 2, nics=(nic,) * 2)
     four = declared_parts(stated_node(rails={"count": 4, "rate": 12.5e9}))
     assert missing_parts(four, parts_of(two)).keys() == {"rails"}
-    slingshot = facts(ports=(), nics=(nic,) * 4)
+    slingshot = node_facts(ports=(), nics=(nic,) * 4)
     assert missing_parts(four, parts_of(slingshot)) == {}
 
 
 def test_a_virtual_node_has_no_known_modules() -> None:
-    assert parts_of(facts(virtual="kvm")).dimms is None
+    assert parts_of(node_facts(virtual="kvm")).dimms is None
 
 
 def test_init_proposes_the_parts_that_it_found() -> None:
     """The proposal is a declaration that the node meets."""
-    node = facts()
+    node = node_facts()
     (question,) = parts_question(node, "n1").values()
     assert isinstance(question, Question)
     given = yaml.safe_load("\n".join(question.answer))["node"]
@@ -352,8 +349,8 @@ def test_init_proposes_the_parts_that_it_found() -> None:
     assert given["rails"] == {"count": 1, "rate": "100 Gb/sec (4X EDR)"}
     declared = declared_parts(StatedNode.model_validate(given))
     assert missing_parts(declared, parts_of(node)) == {}
-    assert missing_parts(declared, parts_of(facts(dimms=node.dimms[:11]))).keys() == {"dimms"}
-    (hidden,) = parts_question(facts(virtual="kvm"), "n1").values()
+    assert missing_parts(declared, parts_of(node_facts(dimms=node.dimms[:11]))).keys() == {"dimms"}
+    (hidden,) = parts_question(node_facts(virtual="kvm"), "n1").values()
     assert isinstance(hidden, Question) and "    bytes: " in "\n".join(hidden.answer)
 
 
@@ -481,12 +478,12 @@ def test_an_accepted_node_has_the_parts_of_its_baseline() -> None:
 
     Nor is its processor, of which a hypervisor shows a name of its own.
     """
-    (module, *others) = facts().dimms
-    optane = facts(
+    (module, *others) = node_facts().dimms
+    optane = node_facts(
         dimms=(module.model_copy(update={"kind": "Logical non-volatile device"}), *others)
     )
-    invented = facts(virtual="kvm", cpu_model="QEMU Virtual CPU version 2.5+")
-    for node in (optane, facts(virtual="kvm"), invented):
+    invented = node_facts(virtual="kvm", cpu_model="QEMU Virtual CPU version 2.5+")
+    for node in (optane, node_facts(virtual="kvm"), invented):
         stated = accepted_parts(accepted(node), {"a0": node})["a0"]
         assert (missing_parts(stated, parts_of(node)), unknown_parts(stated, parts_of(node))) == (
             {},
@@ -496,8 +493,8 @@ def test_an_accepted_node_has_the_parts_of_its_baseline() -> None:
 
 def test_the_limit_of_an_upgraded_node_follows_from_its_own_parts() -> None:
     """The accepted run states it, so the limit does not rest on what the node shows alone."""
-    nodes = {"a0": facts()}
-    before = accepted(facts(dimms=nodes["a0"].dimms[:-1]))
+    nodes = {"a0": node_facts()}
+    before = accepted(node_facts(dimms=nodes["a0"].dimms[:-1]))
     stated = statements(nodes, Parts(), accepted_parts(before, nodes))
     nominal = nominal_parts(nodes, stated)["a0"]
     assert stated["a0"].by["accepted"].dimms == len(nodes["a0"].dimms) - 1
@@ -545,7 +542,7 @@ def test_the_parts_of_a_node_are_found_once(monkeypatch: pytest.MonkeyPatch) -> 
         found.append(each)
         return parts_of(each)
 
-    nodes = {"a0": facts(), "a1": facts(dimms=facts().dimms[:-1])}
+    nodes = {"a0": node_facts(), "a1": node_facts(dimms=node_facts().dimms[:-1])}
     monkeypatch.setattr(stated_parts, "parts_of", once)
     stated = statements(nodes, declared_parts(stated_node(cores=1000)), {})
     assert part_faults(nodes, stated).keys() == nodes.keys()

@@ -7,10 +7,11 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fixtures.probes import node_facts
 from tests.fixtures.report_run import software
 from tests.fixtures.stated import stated_node
 from tests.folders import ROOT
-from tests.unit.judge.test_references import facts, figures
+from tests.unit.judge.test_references import figures
 from tests.unit.judge.test_verdict import record
 
 from proofmark.cases.loading import load_benchmarks
@@ -55,7 +56,7 @@ UNITS: dict[Rule, str] = {
 @pytest.fixture(scope="module")
 def node() -> NodeFacts:
     """Return a node with 40 cores, 12 memory modules and a port of EDR."""
-    return facts("skl-2x6148", virtual=None)
+    return node_facts("skl-2x6148", virtual=None)
 
 
 @pytest.fixture
@@ -86,7 +87,7 @@ READ: set[str] = set()
 @pytest.mark.parametrize("name", ["skl-2x6148", "power9-ppc64le", "live-kvm-zen3", "spr-vm"])
 def test_nodes_of_one_kind_differ_in_no_fact_that_a_rule_reads(name: str) -> None:
     """Such nodes share the value of a rule. A message has the name of its node."""
-    watched = Watched.model_construct(**vars(facts(name, virtual=None)))
+    watched = Watched.model_construct(**vars(node_facts(name, virtual=None)))
     READ.clear()
     for rule in get_args(HardwareRule) + get_args(TypicalRule):
         for parameters in (ALL_CORES, {"threads": 1, "ranks": 1}, {"nodes": 2, "ranks": 2}):
@@ -146,7 +147,7 @@ class TestValue:
     def test_it_is_for_the_modules_and_not_for_the_memory_in_the_package(
         self, node: NodeFacts, memory: str
     ) -> None:
-        knl = facts("knl-7250-quadrant-flat", virtual=None)
+        knl = node_facts("knl-7250-quadrant-flat", virtual=None)
         found = typical_value("typical_triad", Setting([knl]), {"memory": "mcdram"})
         assert isinstance(found, Message) and found.code == "typical-processor"
         found = typical_value("typical_hpl", Setting([node]), {"memory": memory})

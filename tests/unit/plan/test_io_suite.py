@@ -10,7 +10,6 @@ import pytest
 from tests.fixtures.kit import make_kit
 from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 
-from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.file_layout import FileLayout
@@ -23,11 +22,6 @@ TiB = 1 << 40
 
 
 @cache
-def benchmarks() -> Benchmarks:
-    return shipped_benchmarks()
-
-
-@cache
 def plan(nodes: int = 132, suite: str = "io", **scratch: Any) -> Plan:
     """Return the plan of a suite on nodes of Nurion's SKL, with further facts of its scratch."""
     site = shipped_site("nurion", "skl")
@@ -37,7 +31,7 @@ def plan(nodes: int = 132, suite: str = "io", **scratch: Any) -> Plan:
     partition = site.partition.model_copy(update={"scratch": Scratch(**{**kept, **facts})})
     site = site.model_copy(update={"partition": partition, "hosts": site.hosts[:nodes]})
     machines, _ = machines_of(site)
-    return make_plan(benchmarks(), suite, site, machines)
+    return make_plan(shipped_benchmarks(), suite, site, machines)
 
 
 def steps(made: Plan, test: str, case: str = "ior-easy") -> list[Step]:

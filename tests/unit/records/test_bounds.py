@@ -19,7 +19,6 @@ from tests.folders import PROBES, ROOT
 from proofmark.cases.case import LARGEST
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.cases.reference import Metric
-from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.common.message import NOTHING
 from proofmark.jobs.execute import execute
@@ -45,11 +44,6 @@ TIME = {"unit": "us", "better": "lower", "bound": "{message_s}", "what": "how lo
 
 
 @cache
-def benchmarks() -> Benchmarks:
-    return shipped_benchmarks()
-
-
-@cache
 def ceilings(probe: str) -> Ceilings:
     text = (PROBES / f"{probe}.txt").read_text(encoding="utf-8")
     return ceilings_of(parse_probe(text, probe).model_copy(update={"virtual": None}))
@@ -67,13 +61,13 @@ def step(case: str, **changes: Any) -> Step:
 
 
 def reading(case: str, metric: str, value: float, **parameters: Any) -> Reading:
-    unit = benchmarks().case(case).metrics[metric].unit
+    unit = shipped_benchmarks().case(case).metrics[metric].unit
     return Reading(case, case, metric, value, unit, parameters, True, NOTHING, None)
 
 
 def error(each: Reading, of: Step, machine: Ceilings, nodes: int = 1) -> str:
     """Return why the value of `each` is impossible by the bounds of its case."""
-    bounds = StepBounds(of, benchmarks().case(each.case), between_nodes=nodes > 1)
+    bounds = StepBounds(of, shipped_benchmarks().case(each.case), between_nodes=nodes > 1)
     assert each.value is not None
     return bounds.of(each, machine, nodes).error(each.metric, each.value, each.unit)
 
@@ -186,9 +180,11 @@ def test_every_measured_value_of_the_samples_is_possible(sample: Path) -> None:
         for path in sample.parent.glob(f"{sample.name.removesuffix('.expected.json')}.*")
         if path != sample
     )
-    case = next(name for name in benchmarks().cases if f'"case": "{name}"' in sample.read_text())
+    case = next(
+        name for name in shipped_benchmarks().cases if f'"case": "{name}"' in sample.read_text()
+    )
     for each in read_output(
-        benchmarks().case(case).reader(), case, output.read_text(encoding="utf-8")
+        shipped_benchmarks().case(case).reader(), case, output.read_text(encoding="utf-8")
     ):
         if each.valid:
             assert error(each, step(case, parameters={"working_set": "memory"}), machine) == ""
@@ -198,7 +194,7 @@ def published() -> list[tuple[str, str, float, Mapping[str, Any], str]]:
     """Return case, metric, value, parameters and system of the published figures of the cases."""
     return [
         (name, each.metric, each.value, each.where, each.system)
-        for name, case in benchmarks().cases.items()
+        for name, case in shipped_benchmarks().cases.items()
         for each in case.references
         if each.value is not None and each.system in ("knl", "skl")
     ]
@@ -221,16 +217,16 @@ def test_every_published_figure_is_possible(
 
 
 @pytest.mark.parametrize("machine", ["knl-7250-quadrant-flat", "skl-2x6148", "spr-vm"])
-@pytest.mark.parametrize("case", sorted(benchmarks().cases))
+@pytest.mark.parametrize("case", sorted(shipped_benchmarks().cases))
 def test_every_bound_of_the_cases_can_be_computed(case: str, machine: str) -> None:
     """An impossible value is refused by the bound of the case, not only by that of the unit."""
     parameters = {
         **{"array": 1 << 40, "n": 1000, "tasks": 2, "block_bytes": 2**30, "bytes": 8},
         **{"pairs": 2, "megabytes": 1 << 20},
     }
-    for name, metric in benchmarks().case(case).metrics.items():
+    for name, metric in shipped_benchmarks().case(case).metrics.items():
         each = reading(case, name, 1, **parameters)
-        bounds = StepBounds(step(case), benchmarks().case(case), between_nodes=False)
+        bounds = StepBounds(step(case), shipped_benchmarks().case(case), between_nodes=False)
         found = bounds.of(each, ceilings(machine), 1)
         assert (found.least is not None) == (metric.better == "lower")
         assert found.greatest is not None
@@ -241,7 +237,7 @@ def test_every_bound_of_the_cases_can_be_computed(case: str, machine: str) -> No
 @given(value=st.floats(min_value=0, allow_infinity=False, allow_nan=False))
 def test_the_sides_of_a_bound(value: float) -> None:
     """Exactly the values beyond the bound are impossible, and the reason has the value."""
-    case = benchmarks().case("stream")
+    case = shipped_benchmarks().case("stream")
     of = step("stream", parameters={"working_set": "cache"})
     each = reading("stream", "triad", value)
     found = StepBounds(of, case, between_nodes=False).of(each, UNIVERSAL, 1)

@@ -10,8 +10,8 @@ import pytest
 from tests.fixtures import report_run
 from tests.fixtures.finished import written_verdict
 from tests.fixtures.kit import local_site, make_kit
+from tests.fixtures.probes import node_facts
 from tests.fixtures.report_run import made_run
-from tests.unit.judge.test_references import facts
 from tests.unit.judge.test_verdict import record, reference
 
 from proofmark.cases.reference import Reference
@@ -97,7 +97,7 @@ def test_a_typical_value_shows_the_tolerances_that_judged(
     known: tuple[Plan, Benchmarks], tolerance: float | None
 ) -> None:
     """The cell was empty for each typical value."""
-    nodes = {"n1": facts("skl-2x6148", virtual=None)}
+    nodes = {"n1": node_facts("skl-2x6148", virtual=None)}
     verdict = judged(
         known,
         TYPICAL,
@@ -116,7 +116,7 @@ def test_a_typical_value_shows_the_tolerances_that_judged(
 def test_two_processors_can_have_two_tolerances(
     known: tuple[Plan, Benchmarks], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nodes = {name: facts("skl-2x6148", virtual=None) for name in ("n1", "n2")}
+    nodes = {name: node_facts("skl-2x6148", virtual=None) for name in ("n1", "n2")}
     nodes["n2"] = nodes["n2"].model_copy(update={"hostname": "n2", "stepping": 7})
 
     def value_of(rule: Any, setting: derived.Setting, parameters: Any) -> derived.TypicalValue:
@@ -131,7 +131,7 @@ def test_two_processors_can_have_two_tolerances(
 
 def test_a_reason_names_its_own_node_of_one_kind(known: tuple[Plan, Benchmarks]) -> None:
     """The inventory can have other names than the nodes themselves."""
-    nodes = {f"n{n}": facts("live-kvm-zen3", hostname=f"rack{n}") for n in (1, 2)}
+    nodes = {f"n{n}": node_facts("live-kvm-zen3", hostname=f"rack{n}") for n in (1, 2)}
     wanted = Reference(metric="rate", kind="floor", source="s", rule="rpeak_nominal", at_least=0.5)
     verdict = judged(known, wanted, ("n1", 950.0), ("n2", 950.0), facts=nodes)
     named = {}

@@ -8,7 +8,8 @@ import archspec.cpu
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.folders import HWLOC, PROBES
+from tests.fixtures.probes import node_facts, probe_text
+from tests.folders import HWLOC
 
 from proofmark.common.errors import BadInput
 from proofmark.site.machines import Machine
@@ -23,14 +24,6 @@ LIVE = "live-kvm-zen3"
 NODES = [LIVE, "knl-7250-quadrant-flat", "skl-2x6148", "spr-vm", "power9-ppc64le"]
 
 
-def recorded(name: str) -> str:
-    return (PROBES / f"{name}.txt").read_text(encoding="utf-8")
-
-
-def node(name: str) -> NodeFacts:
-    return parse_probe(recorded(name), name)
-
-
 def with_topology(facts: NodeFacts) -> NodeFacts:
     """Return `facts` with a topology: most of the probes were made without lstopo."""
     return facts.model_copy(update={"topology_xml": (HWLOC / "skl.xml").read_text()})
@@ -38,13 +31,13 @@ def with_topology(facts: NodeFacts) -> NodeFacts:
 
 @pytest.mark.parametrize("name", NODES)
 def test_facts_are_unchanged_after_json(name: str) -> None:
-    assert NodeFacts.model_validate_json(node(name).model_dump_json()) == node(name)
+    assert NodeFacts.model_validate_json(node_facts(name).model_dump_json()) == node_facts(name)
 
 
 @pytest.mark.parametrize("name", NODES)
 def test_the_first_line_marks_a_probe_as_recorded_or_constructed(name: str) -> None:
     origin = "# recorded" if name == LIVE else "# constructed"
-    assert recorded(name).startswith(origin)
+    assert probe_text(name).startswith(origin)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +76,7 @@ def test_the_first_line_marks_a_probe_as_recorded_or_constructed(name: str) -> N
     ],
 )
 def test_processor_of_each_node(name: str, known: dict[str, object]) -> None:
-    facts = node(name).model_dump()
+    facts = node_facts(name).model_dump()
     assert {key: facts[key] for key in known} == known
 
 
@@ -99,7 +92,7 @@ def test_processor_of_each_node(name: str, known: dict[str, object]) -> None:
 def test_the_machine_has_the_symbols_of_the_facts(
     name: str, cores: int, sockets: int, numa: int, threads: int, llc: int
 ) -> None:
-    facts = with_topology(node(name))
+    facts = with_topology(node_facts(name))
     assert Machine.from_facts(facts, nodes=3).symbols == {
         "cores": cores,
         "sockets": sockets,
@@ -113,35 +106,37 @@ def test_the_machine_has_the_symbols_of_the_facts(
 
 def test_domains_across_packages_have_the_cores_of_the_facts() -> None:
     across = lstopo("[numa(memory=96GiB)] [numa(memory=96GiB)] pack:2 core:20 pu:1")
-    facts = node("skl-2x6148").model_copy(update={"topology_xml": across})
+    facts = node_facts("skl-2x6148").model_copy(update={"topology_xml": across})
     domains = Machine.from_facts(facts, nodes=1).topology.numa_domains
     assert [len(domain.cores) for domain in domains] == [20, 20]
 
 
 def test_a_symbol_of_unknown_value_is_left_out() -> None:
-    text = "\n".join(line for line in recorded("spr-vm").split("\n") if not line.startswith("| L"))
+    text = "\n".join(
+        line for line in probe_text("spr-vm").split("\n") if not line.startswith("| L")
+    )
     facts = with_topology(parse_probe(text, "spr-vm"))
     assert "llc_bytes" not in Machine.from_facts(facts, nodes=1).symbols
 
 
 def test_numa_domains_of_a_knl_in_flat_mode() -> None:
-    ddr, mcdram = node("knl-7250-quadrant-flat").numa
+    ddr, mcdram = node_facts("knl-7250-quadrant-flat").numa
     assert (len(ddr.cpus), ddr.memory_bytes >> 20) == (272, 98207)
     assert (mcdram.cpus, mcdram.memory_bytes >> 20, mcdram.distances) == ((), 16384, (31, 10))
 
 
 def test_numa_domains_have_the_numbers_of_the_kernel() -> None:
-    assert [domain.index for domain in node("power9-ppc64le").numa] == [0, 8]
+    assert [domain.index for domain in node_facts("power9-ppc64le").numa] == [0, 8]
 
 
 def test_differences_between_processors_are_reported() -> None:
-    assert node("skl-2x6148").differing == {"microcode": ("0x2000065 x 1", "0x2006a08 x 39")}
-    assert node("skl-2x6148").governor == "performance powersave"
-    assert node("knl-7250-quadrant-flat").differing == {}
+    assert node_facts("skl-2x6148").differing == {"microcode": ("0x2000065 x 1", "0x2006a08 x 39")}
+    assert node_facts("skl-2x6148").governor == "performance powersave"
+    assert node_facts("knl-7250-quadrant-flat").differing == {}
 
 
 def test_dimms() -> None:
-    facts = node("skl-2x6148")
+    facts = node_facts("skl-2x6148")
     assert (len(facts.dimms), facts.dimm_slots_empty) == (12, 4)
     assert {dimm.part_number for dimm in facts.dimms} == {"M393A2K40BB2-CTD"}
     slow = [dimm.locator for dimm in facts.dimms if dimm.configured != dimm.rated]
@@ -150,13 +145,13 @@ def test_dimms() -> None:
 
 
 def test_a_machine_without_dimms_has_the_reason() -> None:
-    assert node("power9-ppc64le").dimms == ()
-    assert node("power9-ppc64le").absent["dimms"] == "no such tool: dmidecode"
-    assert node("power9-ppc64le").absent["dimms"].code == "absent-no-tools"
+    assert node_facts("power9-ppc64le").dimms == ()
+    assert node_facts("power9-ppc64le").absent["dimms"] == "no such tool: dmidecode"
+    assert node_facts("power9-ppc64le").absent["dimms"].code == "absent-no-tools"
 
 
 def test_network_and_mounts() -> None:
-    facts = node("skl-2x6148")
+    facts = node_facts("skl-2x6148")
     (nic,) = facts.nics
     assert (nic.name, nic.megabits, nic.link) == ("ib0", 100_000, "x16 at 8.0 GT/s PCIe")
     assert nic.link == nic.link_best
@@ -170,23 +165,23 @@ def test_network_and_mounts() -> None:
 
 
 def test_board_and_firmware() -> None:
-    facts = node("knl-7250-quadrant-flat")
+    facts = node_facts("knl-7250-quadrant-flat")
     assert facts.firmware["board_name"] == "S7200AP"
     assert facts.firmware["product_serial"] == "BQWL00000042"
-    assert node("power9-ppc64le").firmware == {"model": "8335-GTW", "system-id": "7812345"}
+    assert node_facts("power9-ppc64le").firmware == {"model": "8335-GTW", "system-id": "7812345"}
 
 
 def test_a_cpuset_of_two_cores() -> None:
-    text = recorded("knl-7250-quadrant-flat")
+    text = probe_text("knl-7250-quadrant-flat")
     bound = parse_probe(text.replace("Cpus_allowed_list: 0-271", "Cpus_allowed_list: 4,72,8"), "x")
     assert (bound.cores, bound.threads_per_core, bound.cpus) == (2, 2, (4, 8, 72))
     assert (bound.cores_online, bound.last_level_bytes) == (68, 2 << 20)
 
 
 def test_the_topology_is_unchanged() -> None:
-    assert node("skl-2x6148").topology_xml.startswith("<?xml")
-    assert node("skl-2x6148").topology_xml.endswith("</topology>")
-    assert node("knl-7250-quadrant-flat").absent["topology"] == "no such tool: lstopo"
+    assert node_facts("skl-2x6148").topology_xml.startswith("<?xml")
+    assert node_facts("skl-2x6148").topology_xml.endswith("</topology>")
+    assert node_facts("knl-7250-quadrant-flat").absent["topology"] == "no such tool: lstopo"
 
 
 def test_this_machine_has_the_architecture_that_archspec_detects() -> None:
@@ -266,7 +261,7 @@ def test_sizes(text: str, bytes_: int) -> None:
     ],
 )
 def test_a_damaged_probe_is_refused_with_its_place(change: tuple[str, str], message: str) -> None:
-    text = recorded("spr-vm")
+    text = probe_text("spr-vm")
     assert change[0] in text
     with pytest.raises(BadInput) as caught:
         parse_probe(text.replace(*change), "spr.txt")
@@ -274,15 +269,15 @@ def test_a_damaged_probe_is_refused_with_its_place(change: tuple[str, str], mess
     assert message in str(caught.value)
 
 
-@given(st.integers(0, len(recorded("spr-vm")) - 3))
+@given(st.integers(0, len(probe_text("spr-vm")) - 3))
 def test_a_probe_that_is_cut_anywhere_is_refused(end: int) -> None:
     with pytest.raises(BadInput):
-        parse_probe(recorded("spr-vm")[:end], "cut")
+        parse_probe(probe_text("spr-vm")[:end], "cut")
 
 
 def test_the_caches_of_like_nodes_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control is a node with other caches, which are read."""
-    text = recorded("knl-7250-quadrant-flat").replace("L2 Unified 1024K", "L2 Unified 1023K")
+    text = probe_text("knl-7250-quadrant-flat").replace("L2 Unified 1024K", "L2 Unified 1023K")
     lists: list[str] = []
 
     def counted(cpus: str) -> frozenset[int]:
@@ -301,7 +296,9 @@ def test_the_caches_of_like_nodes_are_read_once(monkeypatch: pytest.MonkeyPatch)
     assert second < first / 10 and other == first
 
 
-@given(st.lists(st.sampled_from(recorded("spr-vm").split("\n")), max_size=40), st.text(max_size=40))
+@given(
+    st.lists(st.sampled_from(probe_text("spr-vm").split("\n")), max_size=40), st.text(max_size=40)
+)
 def test_garbage_is_refused_and_never_crashes(lines: list[str], noise: str) -> None:
     for text in (noise, "\n".join(["proofmark-probe 1 facts", *lines, noise, "=== end"])):
         with pytest.raises(BadInput):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.fixtures.machine_probe import parse_counters
-from tests.folders import PROBES
+from tests.fixtures.probes import probe_text
 
 from proofmark.common.errors import BadInput
 from proofmark.site.node.counters import (
@@ -30,13 +30,9 @@ def reading(**changes: object) -> Counters:
     return Counters.model_validate(plain | changes)
 
 
-def text(name: str) -> str:
-    return (PROBES / f"{name}.txt").read_text(encoding="utf-8")
-
-
 def test_counter_changes_during_a_job_on_a_skl_node() -> None:
     before, after = (
-        parse_counters(text(f"skl-2x6148.{when}"), when) for when in ("before", "after")
+        parse_counters(probe_text(f"skl-2x6148.{when}"), when) for when in ("before", "after")
     )
     changes = counter_differences(before, after)
     assert {change.name: change.difference for change in changes if change.invalid} == {
@@ -105,26 +101,28 @@ def test_the_busiest_processes_are_named_first() -> None:
 
 
 def test_missing_counters_have_a_reason() -> None:
-    counters = parse_counters(text("live-kvm-zen3"), "live")
+    counters = parse_counters(probe_text("live-kvm-zen3"), "live")
     assert "no EDAC driver" in counters.absent["counters.edac"]
     assert not any(name.startswith("edac/") for name in counters.values)
 
 
 def test_provenance_of_a_node() -> None:
-    provenance = node_provenance(text("skl-2x6148"), text("skl-2x6148.after"), "skl0007")
+    provenance = node_provenance(
+        probe_text("skl-2x6148"), probe_text("skl-2x6148.after"), "skl0007"
+    )
     assert provenance.facts.hostname == provenance.before.hostname == "skl0007"
     assert "uncorrected memory errors at CPU_SrcID#1_MC#0_Chan#0_DIMM#0" in provenance.invalid
     assert NodeProvenance.model_validate_json(provenance.model_dump_json()) == provenance
 
 
 def test_provenance_of_a_job_without_second_probe() -> None:
-    provenance = node_provenance(text("skl-2x6148"), None, "skl0007")
+    provenance = node_provenance(probe_text("skl-2x6148"), None, "skl0007")
     assert (provenance.after, provenance.changes, provenance.invalid) == (None, (), "")
 
 
 def test_provenance_of_two_nodes_is_refused() -> None:
     with pytest.raises(BadInput, match=r"n\.after: hostname: found skl0007"):
-        node_provenance(text("spr-vm"), text("skl-2x6148.after"), "n")
+        node_provenance(probe_text("spr-vm"), probe_text("skl-2x6148.after"), "n")
 
 
 @pytest.mark.parametrize("after", ["0", "1"])
@@ -167,7 +165,7 @@ def test_tcp_segments_are_listed_if_many_were_sent_again(
 
 
 def test_the_reasons_of_missing_readings_are_kept() -> None:
-    given = text("live-kvm-zen3")
+    given = probe_text("live-kvm-zen3")
     head = "=== counters\n"
     assert head in given
     more = "! busy: no /proc\n! load: no loadavg\n! counters.x: none\n"
@@ -176,6 +174,8 @@ def test_the_reasons_of_missing_readings_are_kept() -> None:
 
 
 def test_only_events_that_invalidate_are_the_reason_of_a_node() -> None:
-    provenance = node_provenance(text("skl-2x6148"), text("skl-2x6148.after"), "skl0007")
+    provenance = node_provenance(
+        probe_text("skl-2x6148"), probe_text("skl-2x6148.after"), "skl0007"
+    )
     assert any(not change.invalid for change in provenance.changes)
     assert provenance.invalid.count("; ") == sum(each.invalid for each in provenance.changes) - 1

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.folders import PROBES
+from tests.fixtures.probes import node_facts
 
 from proofmark.judge.references.derived import peak
-from proofmark.site.node.facts import NodeFacts, parse_probe
-
-
-def facts(name: str) -> NodeFacts:
-    return parse_probe((PROBES / f"{name}.txt").read_text(encoding="utf-8"), name)
 
 
 @pytest.mark.parametrize(
@@ -19,8 +14,8 @@ def facts(name: str) -> NodeFacts:
     ids=["equation 1: Xeon Phi 7250", "equation 2: two Xeon Gold 6148"],
 )
 def test_peak_from_the_facts_of_a_node(probe: str, rate: float) -> None:
-    assert peak(facts(probe)) == pytest.approx(rate, rel=1e-12)
+    assert peak(node_facts(probe)) == pytest.approx(rate, rel=1e-12)
 
 
 def test_with_an_unknown_frequency_the_peak_is_unknown() -> None:
-    assert peak(facts("live-kvm-zen3")) is None
+    assert peak(node_facts("live-kvm-zen3")) is None

@@ -6,10 +6,11 @@ import os
 import subprocess
 
 import pytest
+from tests.fixtures.probes import node_facts
 from tests.folders import PACKAGE, PROBES
 
 from proofmark.common.message import Message
-from proofmark.site.node.facts import NodeFacts, parse_probe
+from proofmark.site.node.facts import parse_probe
 from proofmark.software.program import (
     AS_INSTALLED,
     RIGHT,
@@ -26,10 +27,6 @@ from proofmark.software.program import (
 PROBE = PACKAGE / "software/probe-program.sh"
 ZEN3 = "live-kvm-zen3"
 KNL = "knl-7250-quadrant-flat"
-
-
-def node(name: str) -> NodeFacts:
-    return parse_probe((PROBES / f"{name}.txt").read_text(encoding="utf-8"), name)
 
 
 def recorded(name: str) -> Program:
@@ -60,7 +57,7 @@ def chosen_and_right(result: BlasVariants) -> tuple[str | None, str | None, dict
 
 def test_a_weak_kernel_is_reported_and_the_best_one_is_set() -> None:
     program = openblas("Prescott", "SKYLAKEX HASWELL", lacks="COOPERLAKE SAPPHIRERAPIDS")
-    result = blas_variants(program, node("spr-vm"))
+    result = blas_variants(program, node_facts("spr-vm"))
     forced = {"OPENBLAS_CORETYPE": "SKYLAKEX"}
     assert chosen_and_right(result) == ("PRESCOTT", "SKYLAKEX", forced)
     (finding,) = result.findings
@@ -70,33 +67,33 @@ def test_a_weak_kernel_is_reported_and_the_best_one_is_set() -> None:
 
 
 def test_the_best_kernel_is_not_changed() -> None:
-    result = blas_variants(recorded("hpcc-openblas"), node(ZEN3))
+    result = blas_variants(recorded("hpcc-openblas"), node_facts(ZEN3))
     assert chosen_and_right(result) == ("ZEN", "ZEN", {})
     assert result.findings == ()
 
 
 @pytest.mark.parametrize("chosen", ["SkylakeX", "Cooperlake", "SapphireRapids"])
 def test_a_kernel_of_the_best_rank_is_not_changed(chosen: str) -> None:
-    result = blas_variants(openblas(chosen, "SKYLAKEX SAPPHIRERAPIDS"), node("spr-vm"))
+    result = blas_variants(openblas(chosen, "SKYLAKEX SAPPHIRERAPIDS"), node_facts("spr-vm"))
     assert chosen_and_right(result) == (chosen.upper(), chosen.upper(), {})
     assert result.findings == ()
 
 
 def test_a_kernel_that_the_environment_requests_is_reported() -> None:
-    result = blas_variants(recorded("hpcc-prescott"), node(ZEN3))
+    result = blas_variants(recorded("hpcc-prescott"), node_facts(ZEN3))
     assert chosen_and_right(result) == ("PRESCOTT", "ZEN", {"OPENBLAS_CORETYPE": "ZEN"})
     assert "because the environment requests Prescott" in result.findings[0]
 
 
 def test_only_a_kernel_that_the_library_accepts_is_proposed() -> None:
     program = openblas("Prescott", "HASWELL", lacks="SKYLAKEX")
-    result = blas_variants(program, node("skl-2x6148"))
+    result = blas_variants(program, node_facts("skl-2x6148"))
     assert chosen_and_right(result)[1:] == ("HASWELL", {"OPENBLAS_CORETYPE": "HASWELL"})
     assert "SKYLAKEX (in release 0.3.1 and later), but this library lacks it" in result.findings[0]
 
 
 def test_a_kernel_that_was_not_tried_is_not_proposed() -> None:
-    result = blas_variants(openblas("Prescott"), node("skl-2x6148"))
+    result = blas_variants(openblas("Prescott"), node_facts("skl-2x6148"))
     assert chosen_and_right(result) == ("PRESCOTT", "PRESCOTT", {})
     assert "the probe did not try it on this library" in result.findings[0]
 
@@ -104,28 +101,28 @@ def test_a_kernel_that_was_not_tried_is_not_proposed() -> None:
 def test_the_kernel_of_a_library_for_one_processor_is_not_changed() -> None:
     library = "/opt/lib/libopenblas_nehalemp-r0.3.26.so"
     program = openblas(None, library=library, built_for="nehalem")
-    result = blas_variants(program, node("skl-2x6148"))
+    result = blas_variants(program, node_facts("skl-2x6148"))
     assert chosen_and_right(result) == ("NEHALEM", "NEHALEM", {})
     assert "this library was built for one processor" in result.findings[0]
 
 
 def test_a_kernel_that_the_processor_cannot_run_is_replaced() -> None:
     program = openblas("SkylakeX", "SKYLAKEX HASWELL", forced="SKYLAKEX")
-    result = blas_variants(program, node(KNL))
+    result = blas_variants(program, node_facts(KNL))
     assert chosen_and_right(result)[1:] == ("HASWELL", {"OPENBLAS_CORETYPE": "HASWELL"})
     assert "needs avx512bw, avx512dq, avx512vl" in result.findings[0]
     assert "ends the program at an illegal instruction (SIGILL)" in result.findings[0]
 
 
 def test_openblas_has_no_kernel_for_the_avx512_of_a_knights_landing() -> None:
-    result = blas_variants(openblas("Haswell", "HASWELL SKYLAKEX"), node(KNL))
+    result = blas_variants(openblas("Haswell", "HASWELL SKYLAKEX"), node_facts(KNL))
     assert chosen_and_right(result) == ("HASWELL", "HASWELL", {})
     assert "no kernel for the AVX-512 of this processor" in result.findings[0]
     assert "256 of 512 bits" in result.findings[0]
 
 
 def test_a_weak_kernel_on_power_is_replaced() -> None:
-    result = blas_variants(openblas("POWER8", "POWER9 POWER8"), node("power9-ppc64le"))
+    result = blas_variants(openblas("POWER8", "POWER9 POWER8"), node_facts("power9-ppc64le"))
     assert chosen_and_right(result)[1:] == ("POWER9", {"OPENBLAS_CORETYPE": "POWER9"})
     assert "some loss" in result.findings[0]
 
@@ -138,19 +135,19 @@ def test_a_weak_kernel_on_power_is_replaced() -> None:
     ],
 )
 def test_a_blas_whose_kernel_is_unknown_is_a_finding(name: str, message: str) -> None:
-    result = blas_variants(recorded(name), node(ZEN3))
+    result = blas_variants(recorded(name), node_facts(ZEN3))
     assert chosen_and_right(result) == (None, None, {})
     assert message in result.findings[0]
 
 
 def test_a_kernel_that_is_not_in_the_list_is_not_changed() -> None:
-    result = blas_variants(openblas("Zen9", "HASWELL"), node(ZEN3))
+    result = blas_variants(openblas("Zen9", "HASWELL"), node_facts(ZEN3))
     assert chosen_and_right(result) == ("Zen9", "Zen9", {})
     assert "not in the list of kernels" in result.findings[0]
 
 
 def test_a_program_without_blas_has_no_variants() -> None:
-    result = blas_variants(recorded("imb-intel"), node(ZEN3))
+    result = blas_variants(recorded("imb-intel"), node_facts(ZEN3))
     assert result == BlasVariants(variants={}, findings=())
 
 
@@ -159,7 +156,7 @@ def test_a_program_without_blas_has_no_variants() -> None:
     [(ZEN3, "ZEN"), (KNL, "HASWELL"), ("skl-2x6148", "SKYLAKEX"), ("power9-ppc64le", "POWER9")],
 )
 def test_candidates_run_on_the_node_and_the_strongest_is_first(name: str, strongest: str) -> None:
-    facts = node(name)
+    facts = node_facts(name)
     candidates = candidate_kernels(facts)
     assert candidates[0] == strongest
     known = {kernel.name: kernel for kernel in families()["openblas"].kernels[facts.machine]}

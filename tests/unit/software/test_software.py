@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
-from tests.folders import PACKAGE, PROBES
+from tests.fixtures.probes import probe_text
+from tests.folders import PACKAGE
 
 from proofmark.cases.vocabulary import BLAS_KERNEL
 from proofmark.common.errors import BadInput
@@ -21,16 +22,12 @@ from proofmark.software.software import Package, Software, package_of
 PROBE = PACKAGE / "software/probe-program.sh"
 
 
-def text(name: str) -> str:
-    return (PROBES / f"{name}.txt").read_text(encoding="utf-8")
-
-
 def recorded(name: str) -> Program:
-    return parse_programs(text(f"program-{name}"), name)[0]
+    return parse_programs(probe_text(f"program-{name}"), name)[0]
 
 
 def facts() -> NodeFacts:
-    return parse_probe(text("live-kvm-zen3"), "live")
+    return parse_probe(probe_text("live-kvm-zen3"), "live")
 
 
 def hpcc(**programs: Program) -> Package:
@@ -132,7 +129,7 @@ def test_a_probe_may_have_several_programs() -> None:
 
 def test_the_probe_of_a_node_is_refused() -> None:
     with pytest.raises(BadInput, match="accepted: kind 'program'"):
-        parse_programs(text("live-kvm-zen3"), "live")[0]
+        parse_programs(probe_text("live-kvm-zen3"), "live")[0]
 
 
 def test_a_probe_without_programs_is_refused() -> None:
@@ -141,7 +138,7 @@ def test_a_probe_without_programs_is_refused() -> None:
 
 
 def test_a_missing_library_is_a_finding() -> None:
-    output = text("program-hpcc-openblas").replace(
+    output = probe_text("program-hpcc-openblas").replace(
         "| libmpi.so.40: ", "! libraries.libmpi.so.40: not found by the dynamic linker\n| was: "
     )
     package = hpcc(hpcc=parse_programs(output, "probe")[0])
@@ -187,7 +184,7 @@ def test_an_edited_file_does_not_load() -> None:
 
 
 def test_the_digest_does_not_depend_on_paths_or_findings() -> None:
-    moved = text("program-hpcc-openblas").replace("/usr/", "/elsewhere/")
+    moved = probe_text("program-hpcc-openblas").replace("/usr/", "/elsewhere/")
     package = hpcc(hpcc=parse_programs(moved, "moved")[0])
     assert package.programs["hpcc"].path == "/elsewhere/bin/hpcc"
     assert package.environment_hash == hpcc().environment_hash
@@ -205,8 +202,8 @@ def test_the_digest_does_not_depend_on_paths_or_findings() -> None:
     ],
 )
 def test_the_digest_depends_on_programs_and_libraries(old: str, new: str) -> None:
-    assert old in text("program-hpcc-openblas")
-    changed = text("program-hpcc-openblas").replace(old, new)
+    assert old in probe_text("program-hpcc-openblas")
+    changed = probe_text("program-hpcc-openblas").replace(old, new)
     package = hpcc(hpcc=parse_programs(changed, "changed")[0])
     assert package.environment_hash != hpcc().environment_hash
     one, two = (Software(packages={"hpcc": each}) for each in (package, hpcc()))
