@@ -8,9 +8,7 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from rich.table import Table
-from tests.fixtures.kit import Kit, execution, make_kit, steps_of
-
-from proofmark.jobs.execute import execute
+from tests.fixtures.kit import Kit, carried_out, execution, make_kit, steps_of
 
 GOAL_MS = 30
 STAMP = "date +%s%N"
@@ -39,8 +37,7 @@ def beyond_the_program(folder: Path, steps: int) -> Table:
 
 def _stamps(kit: Kit, steps: int, cost: dict[str, int]) -> list[str]:
     kit.case(sweep={"size": f"{{upto({steps})}}"}, cost=cost)
-    run = kit.run(run_id="-".join(cost))  # two runs of one second would have one id
-    execute(run, "none", lambda line: None)
+    run = carried_out(kit.run(run_id="-".join(cost)))  # two runs of one second would have one id
     return [(execution(step) / "stdout").read_text(encoding="utf-8") for step in steps_of(run)]
 
 

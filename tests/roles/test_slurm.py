@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from tests.emulators.vcluster import Cluster, Slurm
-from tests.fixtures.kit import Kit, end, execution, make_kit, steps_of, until
+from tests.fixtures.kit import Kit, ends, execution, make_kit, steps_of, until
 from tests.forks import tool
 from tests.processes import running
 
@@ -91,17 +91,25 @@ class Site:
         return self.slurm.call("squeue", "--noheader", "--states=all", "--format=%i").split()
 
 
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    kit = make_kit(tmp_path)
-    kit.program(WAITS)
-    with Cluster(tmp_path / "cluster", 4, shared=[tmp_path]) as cluster, Slurm(cluster) as slurm:
-        monkeypatch.setenv("PATH", f"{cluster.bin}:{os.environ['PATH']}")
+@contextmanager
+def slurm_site(
+    folder: Path, patch: pytest.MonkeyPatch, nodes: int, program: str = WAITS, **settings: Any
+) -> Iterator[Site]:
+    """Yield the site of a kit in `folder`; `settings` are arguments of `Slurm`."""
+    kit = make_kit(folder)
+    kit.program(program)
+    with (
+        Cluster(folder / "cluster", nodes, shared=[folder]) as cluster,
+        Slurm(cluster, **settings) as slurm,
+    ):
+        patch.setenv("PATH", f"{cluster.bin}:{os.environ['PATH']}")
         yield Site(kit, slurm)
 
 
-def ends(run: Run) -> list[str | None]:
-    return [end(step) for step in steps_of(run)]
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    with slurm_site(tmp_path, monkeypatch, 4) as made:
+        yield made
 
 
 def states(run: Run) -> list[str]:

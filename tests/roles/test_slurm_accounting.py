@@ -11,8 +11,8 @@ from threading import Timer
 import pytest
 from tests.emulators.vcluster import Cluster, Slurm
 from tests.emulators.vcluster.slurm_accounting import SETTINGS, missing_programs, start_accounting
-from tests.fixtures.kit import make_kit, until
-from tests.roles.test_slurm import WAITS, Site, ends
+from tests.fixtures.kit import ends, make_kit, until
+from tests.roles.test_slurm import WAITS, Site
 
 from proofmark.judge.judging import judge_run
 from proofmark.machine.scheduler import NO_SUCH_JOB
@@ -30,7 +30,7 @@ NAP = ("sbatch", "--parsable", "--nodelist=knl0002", "--output=/dev/null", "--wr
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+def accounting_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     kit = make_kit(tmp_path)
     kit.program(WAITS)
     with Cluster(tmp_path / "cluster", 2, shared=[tmp_path]) as cluster:
@@ -43,15 +43,15 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
             yield Site(kit, slurm)
 
 
-def test_a_job_waits_while_the_limit_of_submitted_jobs_is_reached(site: Site) -> None:
+def test_a_job_waits_while_the_limit_of_submitted_jobs_is_reached(accounting_site: Site) -> None:
     limit = ("sacctmgr", "--immediate", "modify", "user", "root", "set", "MaxSubmitJobs=1")
-    site.slurm.call(*limit)
-    other = site.slurm.call(*NAP).strip()
-    run = site.run(stall_timeout_s=1, queue_timeout_s=90)
-    site.go.touch()
-    leaves = Timer(6, lambda: site.slurm.call("scancel", other))
+    accounting_site.slurm.call(*limit)
+    other = accounting_site.slurm.call(*NAP).strip()
+    run = accounting_site.run(stall_timeout_s=1, queue_timeout_s=90)
+    accounting_site.go.touch()
+    leaves = Timer(6, lambda: accounting_site.slurm.call("scancel", other))
     leaves.start()
-    site.execute(run)
+    accounting_site.execute(run)
     leaves.join()
     (history,) = (run.folder / "queue").rglob("history.jsonl")
     assert "AssocMaxSubmitJobLimit" in history.read_text()
@@ -60,24 +60,28 @@ def test_a_job_waits_while_the_limit_of_submitted_jobs_is_reached(site: Site) ->
 
 
 def test_all_commands_ask_the_cluster_of_the_queue(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    accounting_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The slurm.conf of this host is that of a cluster whose slurmctld does not answer."""
-    elsewhere = site.slurm.folder / "elsewhere" / "slurm.conf"
+    elsewhere = accounting_site.slurm.folder / "elsewhere" / "slurm.conf"
     elsewhere.parent.mkdir()
-    text = site.slurm.configuration.read_text()
+    text = accounting_site.slurm.configuration.read_text()
     text = text.replace('ClusterName="virtual"', "ClusterName=elsewhere")
     elsewhere.write_text(f"{text}SlurmctldPort=16817\n")
     for name in ("sbatch", "squeue", "scancel", "scontrol", "sinfo", "sacct"):
-        site.cluster.command(name, SLURM_CONF=str(elsewhere))
+        accounting_site.cluster.command(name, SLURM_CONF=str(elsewhere))
     scheduler = Scheduler()
     scheduler.queue = Queue(options=["--clusters=virtual"])
     assert scheduler.nodes(["knl0001"]) == {"knl0001": "idle"}
-    run = site.run(options=["--clusters=virtual"])
-    site.go.touch()
-    site.execute(run)
+    run = accounting_site.run(options=["--clusters=virtual"])
+    accounting_site.go.touch()
+    accounting_site.execute(run)
     assert ends(run) == ["0", "0", "0"]
-    job = site.slurm.call(*NAP[:-1], "--clusters=virtual", NAP[-1]).strip().partition(";")[0]
+    job = (
+        accounting_site.slurm.call(*NAP[:-1], "--clusters=virtual", NAP[-1])
+        .strip()
+        .partition(";")[0]
+    )
     until(lambda: scheduler.states([job])[job].state is State.RUNNING)
     scheduler.drain(["knl0002"], "a fan")
     status = scheduler.node_status(["knl0002"])["knl0002"]
@@ -96,18 +100,22 @@ def test_all_commands_ask_the_cluster_of_the_queue(
         ("MaxWall=1", "QOSMaxWallDurationPerJobLimit", "queue.max_walltime_s"),
     ],
 )
-def test_a_limit_of_one_job_ends_it_at_once(site: Site, limit: str, reason: str, key: str) -> None:
-    site.slurm.call("sacctmgr", "--immediate", "add", "qos", "small", "set", limit)
-    site.slurm.call("sacctmgr", "--immediate", "modify", "user", "root", "set", "qos+=small")
-    run = site.run(nodes=2, options=["--qos=small"])
+def test_a_limit_of_one_job_ends_it_at_once(
+    accounting_site: Site, limit: str, reason: str, key: str
+) -> None:
+    accounting_site.slurm.call("sacctmgr", "--immediate", "add", "qos", "small", "set", limit)
+    accounting_site.slurm.call(
+        "sacctmgr", "--immediate", "modify", "user", "root", "set", "qos+=small"
+    )
+    run = accounting_site.run(nodes=2, options=["--qos=small"])
     began = time.monotonic()
-    site.execute(run)
+    accounting_site.execute(run)
     assert time.monotonic() - began < 300, "queue_timeout_s is 7 days, stall_timeout_s half an hour"
     (line,) = judge_run(run).coverage.stopped
     assert f"PENDING {reason}; PartitionName=" in line
     assert limit.replace("PerJob", "").replace("Wall=1", "Wall=00:01:00") in line
     assert f"change `{key}`" in line
-    assert site.slurm.call("squeue", "--noheader").strip() == ""
+    assert accounting_site.slurm.call("squeue", "--noheader").strip() == ""
 
 
 GROUPS = [
@@ -121,16 +129,16 @@ GROUPS = [
 
 @pytest.mark.parametrize(("owner", "limit", "reason", "key"), GROUPS)
 def test_a_job_beyond_the_limit_of_its_group_ends_and_one_within_waits(
-    site: Site, owner: str, limit: str, reason: str, key: str
+    accounting_site: Site, owner: str, limit: str, reason: str, key: str
 ) -> None:
-    call = site.slurm.call
+    call = accounting_site.slurm.call
     call("sacctmgr", "--immediate", "add", "qos", "small")
     call("sacctmgr", "--immediate", "modify", "user", "root", "set", "qos+=small")
     name = {"qos": "small", "account": "lab"}[owner]
     call("sacctmgr", "--immediate", "modify", owner, name, "set", limit)
     options = ["--qos=small", "--account=lab"]
-    large = site.run(nodes=2, options=options)
-    site.execute(large)
+    large = accounting_site.run(nodes=2, options=options)
+    accounting_site.execute(large)
     (line,) = judge_run(large).coverage.stopped
     assert f"PENDING {reason}; PartitionName=" in line
     assert f"it never starts; change `{key}`" in line
@@ -138,9 +146,9 @@ def test_a_job_beyond_the_limit_of_its_group_ends_and_one_within_waits(
     until(lambda: Scheduler().states([other])[other].state is State.RUNNING)
     leaves = Timer(8, lambda: call("scancel", other))
     leaves.start()
-    site.go.touch()
-    small = site.run(stall_timeout_s=1, queue_timeout_s=90, options=options)
-    site.execute(small)
+    accounting_site.go.touch()
+    small = accounting_site.run(stall_timeout_s=1, queue_timeout_s=90, options=options)
+    accounting_site.execute(small)
     leaves.join()
     (history,) = (small.folder / "queue").rglob("history.jsonl")
     assert f"PENDING {reason}" in history.read_text()

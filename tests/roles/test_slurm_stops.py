@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.emulators.vcluster import Cluster, Slurm
-from tests.fixtures.kit import make_kit, steps_of, until
-from tests.roles.test_slurm import Site, finish, stopped
+from tests.fixtures.kit import steps_of, until
+from tests.roles.test_slurm import Site, finish, slurm_site, stopped
 
 from proofmark.judge.judging import judge_run
 
@@ -24,16 +22,10 @@ FIRST_WAITS = (
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    kit = make_kit(tmp_path)
-    kit.program(FIRST_WAITS)
+def stopping_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     usual = {"KillWait": 30}  # the default of Slurm
-    with (
-        Cluster(tmp_path / "cluster", 3, shared=[tmp_path]) as cluster,
-        Slurm(cluster, settings=usual) as slurm,
-    ):
-        monkeypatch.setenv("PATH", f"{cluster.bin}:{os.environ['PATH']}")
-        yield Site(kit, slurm)
+    with slurm_site(tmp_path, monkeypatch, 3, FIRST_WAITS, settings=usual) as made:
+        yield made
 
 
 @pytest.mark.parametrize(
@@ -44,21 +36,23 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         pytest.param("each-node", "time limit", marks=pytest.mark.soak),
     ],
 )
-def test_what_ended_before_a_stop_is_proven_on_every_node(site: Site, scope: str, how: str) -> None:
+def test_what_ended_before_a_stop_is_proven_on_every_node(
+    stopping_site: Site, scope: str, how: str
+) -> None:
     """Slurm starts no process in a job that it ends: nothing can be asked to probe the nodes."""
-    run = site.run(nodes=3, scope=scope)
-    with site.begun(run) as process:
+    run = stopping_site.run(nodes=3, scope=scope)
+    with stopping_site.begun(run) as process:
         if scope == "each-node":
             until(lambda: len(list(steps_of(run)[1].glob("*/execution-1/rc"))) == 2)
-        (job,) = site.jobs()
+        (job,) = stopping_site.jobs()
         if how == "time limit":
-            site.slurm.call("scontrol", "update", f"JobId={job}", "EndTime=now+1")
-            until(lambda: len(site.jobs()) == 2, 600)  # it is submitted again
-        site.slurm.call("scancel", *site.jobs())
+            stopping_site.slurm.call("scontrol", "update", f"JobId={job}", "EndTime=now+1")
+            until(lambda: len(stopping_site.jobs()) == 2, 600)  # it is submitted again
+        stopping_site.slurm.call("scancel", *stopping_site.jobs())
         assert finish(process)[0] == 0
     assert "cancelled by another user" in stopped(run)
     first = {path.name for path in (run.folder / "workdir/jobs").glob("*/attempt-1/*.after")}
-    assert first == {f"{name}.after" for name in site.cluster.names}
+    assert first == {f"{name}.after" for name in stopping_site.cluster.names}
     results = [result.record for result in judge_run(run).results]
     assert [each.reason for each in results if not each.valid] == []
     ended = {"each-node": 3 + 2, "job": 1}  # the second step of two nodes

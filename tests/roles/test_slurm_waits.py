@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from tests.emulators.vcluster import Cluster, Slurm
-from tests.fixtures.kit import make_kit, until
-from tests.roles.test_slurm import WAITS, Site, ends, finish, stopped
+from tests.fixtures.kit import ends, make_kit, until
+from tests.roles.test_slurm import WAITS, Site, finish, slurm_site, stopped
 
 from proofmark.jobs.job_request import extreme_requests
 from proofmark.judge.judging import judge_run
@@ -38,15 +38,9 @@ OTHERS = (
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    kit = make_kit(tmp_path)
-    kit.program(WAITS)
-    with (
-        Cluster(tmp_path / "cluster", 2, shared=[tmp_path]) as cluster,
-        Slurm(cluster, lines=[URGENT, *OTHERS]) as slurm,
-    ):
-        monkeypatch.setenv("PATH", f"{cluster.bin}:{os.environ['PATH']}")
-        yield Site(kit, slurm)
+def urgent_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    with slurm_site(tmp_path, monkeypatch, 2, lines=[URGENT, *OTHERS]) as made:
+        yield made
 
 
 def occupied(site: Site, *partitions: str) -> Callable[[], object]:
@@ -91,12 +85,12 @@ def run_after(site: Site, run: Run, reason: str, free: Callable[[], object]) -> 
     ],
 )
 def test_a_job_waits_for_a_healthy_node_that_is_not_free(
-    site: Site, reason: str, flags: str, nodes: int
+    urgent_site: Site, reason: str, flags: str, nodes: int
 ) -> None:
     """Without a reservation a job runs on the node, and an urgent one waits for it, too."""
-    run = site.run(nodes=nodes, stall_timeout_s=STALL_S, queue_timeout_s=90)
-    free = reserved(site, flags) if flags else occupied(site, "knl", "urgent")
-    run_after(site, run, reason, free)
+    run = urgent_site.run(nodes=nodes, stall_timeout_s=STALL_S, queue_timeout_s=90)
+    free = reserved(urgent_site, flags) if flags else occupied(urgent_site, "knl", "urgent")
+    run_after(urgent_site, run, reason, free)
     assert ends(run) == ["0", "0", "0"]
     assert judge_run(run).coverage.stopped == ()
 
@@ -123,18 +117,18 @@ def test_a_node_whose_prolog_fails_is_named(
 
 
 @pytest.mark.fault("nodes-unavailable")
-def test_a_node_that_is_drained_while_its_job_waits_is_named(site: Site) -> None:
-    run = site.run(stall_timeout_s=STALL_S, queue_timeout_s=90)
-    occupied(site, "knl")
+def test_a_node_that_is_drained_while_its_job_waits_is_named(urgent_site: Site) -> None:
+    run = urgent_site.run(stall_timeout_s=STALL_S, queue_timeout_s=90)
+    occupied(urgent_site, "knl")
     update = ("scontrol", "update", "NodeName=knl0001", "State=DRAIN", "Reason=a fan")
 
     def later() -> None:
-        until(lambda: len(site.jobs()) == 2)  # ours is submitted
-        site.slurm.call(*update)
+        until(lambda: len(urgent_site.jobs()) == 2)  # ours is submitted
+        urgent_site.slurm.call(*update)
 
     helper = Thread(target=later)
     helper.start()
-    site.execute(run)
+    urgent_site.execute(run)
     helper.join()
     assert "its nodes are not available: PENDING" in stopped(run)
     assert "knl0001: down draining a fan" in stopped(run)
@@ -154,20 +148,20 @@ def test_a_node_that_is_drained_while_its_job_waits_is_named(site: Site) -> None
     ],
 )
 def test_a_queue_that_refuses_the_longest_job_is_named_before_the_run(
-    site: Site, queue: dict[str, Any], limits: str, job: str
+    urgent_site: Site, queue: dict[str, Any], limits: str, job: str
 ) -> None:
-    run = site.run(nodes=2, **queue)
+    run = urgent_site.run(nodes=2, **queue)
     facts = site_of(run)
     first, second, *rest = scheduler_findings(facts, extreme_requests(facts, run.plan), "root")
     assert first.outcome == "OK"
     assert f"{second.outcome} {second.text}".startswith(limits)
     assert {each.outcome for each in rest} == {job}
-    assert site.jobs() == []
+    assert urgent_site.jobs() == []
 
 
-def test_nodes_that_are_out_of_service_are_named_before_the_run(site: Site) -> None:
-    site.slurm.call("scontrol", "update", "NodeName=knl0001", "State=DRAIN", "Reason=a fan")
-    run = site.run(nodes=2)
+def test_nodes_that_are_out_of_service_are_named_before_the_run(urgent_site: Site) -> None:
+    urgent_site.slurm.call("scontrol", "update", "NodeName=knl0001", "State=DRAIN", "Reason=a fan")
+    run = urgent_site.run(nodes=2)
     facts = site_of(run)
     first, *_ = scheduler_findings(facts, extreme_requests(facts, run.plan), "root")
     assert (first.outcome, first.nodes) == ("CLOSED", ("knl0001",))
@@ -202,18 +196,18 @@ MISLEADING = {
 
 
 def test_variables_of_the_caller_are_no_options(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    urgent_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The commands find their server by the SLURM_CONF of the caller."""
     for name in ("sbatch", "squeue", "scancel", "scontrol", "sinfo"):
-        site.cluster.command(name)
-    monkeypatch.setenv("SLURM_CONF", f"{site.slurm.configuration}")
+        urgent_site.cluster.command(name)
+    monkeypatch.setenv("SLURM_CONF", f"{urgent_site.slurm.configuration}")
     scheduler = Scheduler()
-    run = site.run()
+    run = urgent_site.run()
     for name, value in MISLEADING.items():
         monkeypatch.setenv(name, value)
     assert scheduler.nodes(["knl0001"]) == {"knl0001": "idle"}
-    with site.begun(run) as process:
+    with urgent_site.begun(run) as process:
         (ticket,) = (run.folder / "queue").rglob("ticket.json")
         job = json.loads(ticket.read_text())["id"]
         assert scheduler.states([job])[job].state is State.RUNNING

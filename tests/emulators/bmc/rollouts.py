@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.fixtures.shells import remote_shell
 
 from proofmark.machine.bmc.back_end import BackEndContext, Credentials, Host, back_end
+from proofmark.machine.modes.drains import ModeResult
 from proofmark.machine.modes.rollout import ModeRollout
 from proofmark.machine.modes.transition import (
     ExpectedState,
@@ -21,6 +24,7 @@ from proofmark.machine.modes.transition import (
     verify_mode,
 )
 from proofmark.machine.scheduler import draining
+from proofmark.machine.schedulers import slurm
 from proofmark.runs.node_locks import NodeLocks
 from proofmark.site.firmware import Firmware, wanted
 from proofmark.site.node.topology import NumaShape
@@ -244,3 +248,31 @@ class EmulatedSite:
 def path_with(folder: Path) -> str:
     """Return PATH with `folder` as its first entry."""
     return f"{folder}:{os.environ['PATH']}"
+
+
+def outcomes_of(results: Mapping[str, ModeResult]) -> dict[str, str]:
+    """Return the outcome of each node of a rollout."""
+    return {node: str(result.outcome) for node, result in results.items()}
+
+
+@contextmanager
+def emulated_sites(
+    folder: Path, patch: pytest.MonkeyPatch | None = None
+) -> Iterator[Callable[..., EmulatedSite]]:
+    """Yield a function that starts emulated machines, which end with the context.
+
+    Its arguments are the names of the machines and those of `Emulator`. With `patch` this process
+    asks the emulated scheduler, and repeats a failed request at once.
+    """
+    if patch:
+        patch.setenv("PATH", path_with(folder / "bin"))
+        patch.setattr(slurm, "folded", ",".join)
+        patch.setattr("proofmark.machine.bmc.client.FIRST_PAUSE_S", 0.01)
+    with ExitStack() as stack:
+
+        def make(names: Sequence[str], **settings: Any) -> EmulatedSite:
+            emulator = stack.enter_context(Emulator(names, folder, **settings))
+            (folder / "run").mkdir()
+            return EmulatedSite(emulator, FileSlurm(folder / "bin"), folder / "run")
+
+        yield make

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.fixtures.finished import judged, write_execution
 from tests.fixtures.kit import Kit, make_kit
-from tests.unit.plan.test_pair_rounds import LEAF, names, plan_of, site_of
+from tests.unit.plan.test_pair_rounds import LEAF, names, plan_of, site_of_fabric
 
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.fabric.rounds import RoundOverlap, pair_findings, round_overlaps
@@ -26,7 +26,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
     )
     kit: Kit = make_kit(tmp_path)
-    site = site_of(kit, names(8), LEAF)
+    site = site_of_fabric(kit, names(8), LEAF)
     plan_of(kit, site)
     return kit.run(site=site)
 
@@ -101,7 +101,7 @@ def compared(folder: Path, slow: str = "") -> Verdict:
     The first pair of the distance `slow` has 80 % of the rate of the others.
     """
     kit = make_kit(folder)
-    site = site_of(kit, names(32), LEAF)
+    site = site_of_fabric(kit, names(32), LEAF)
     plan_of(kit, site, pairs="alone")
     run = kit.run(site=site)
     noise = np.random.default_rng(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.fixtures.kit import make_kit
-from tests.unit.machine.test_preflight import site_with, with_partition
+from tests.unit.machine.test_preflight import site_with_firmware, with_partition
 
 from proofmark.packages.service.gate import without_scratch
 from proofmark.site.file_systems import Scratch
@@ -16,7 +16,7 @@ def test_only_the_node_with_the_broken_scratch_is_kept(tmp_path: Path) -> None:
     folder = tmp_path / "pm"
     broken = f"sed 's#{folder}#/proc/none#g' | sh -s"
     shell = ["sh", "-c", f"case $1 in n1) {broken} ;; *) exec sh -s ;; esac", "shell", "{node}"]
-    site = site_with(make_kit(tmp_path / "kit"), remote_shell=shell)
+    site = site_with_firmware(make_kit(tmp_path / "kit"), remote_shell=shell)
     site = with_partition(site, scratch=Scratch(path=f"{folder}"))
     decided = without_scratch(site, site.hosts, "")
     assert [*decided] == ["n1"]

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from pathlib import Path
 
-import pytest
-from tests.fixtures.kit import Kit, make_kit
+from tests.fixtures.kit import Kit, kit_with
 
 from proofmark.cli.inputs import site_of_run
 from proofmark.packages.service.gates import begin_gate
 from proofmark.runs.node_locks import reservation_of
 
-
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path)
+kit = kit_with()
 
 
 def test_the_run_of_a_gate_has_its_reservation(kit: Kit) -> None:

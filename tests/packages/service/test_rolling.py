@@ -46,19 +46,17 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Kit:
     return made
 
 
-def site_of(kit: Kit, hosts: list[str]) -> Site:
-    site = kit.site(hosts=hosts)
-    fabric = Fabric(rack=4)
-    partition = site.partition.model_copy(update={"fabric": fabric})
-    return site.model_copy(update={"partition_hosts": NODES, "partition": partition})
+def racks_of_four(kit: Kit, hosts: list[str]) -> Site:
+    site = kit.site(hosts=hosts, fabric=Fabric(rack=4))
+    return site.model_copy(update={"partition_hosts": NODES})
 
 
 def plan_of(kit: Kit, hosts: list[str], unit: Unit = "node") -> Plan:
-    return rolling_plan(normal(kit), site_of(kit, hosts), unit)
+    return rolling_plan(normal(kit), racks_of_four(kit, hosts), unit)
 
 
 def normal(kit: Kit) -> Plan:
-    return kit.plan(site=site_of(kit, NODES))
+    return kit.plan(site=racks_of_four(kit, NODES))
 
 
 def sizes(plan: Plan, node: str) -> list[object]:

@@ -70,10 +70,8 @@ class Fleet:
         return {name: down.get(name, IDLE) for name in names}
 
     def site(self, hosts: Sequence[str]) -> Site:
-        site = self.kit.site(hosts=hosts)
-        partition = site.partition.model_copy(update={"fabric": Fabric(rack=3)})
-        own = {"partition_hosts": ALL, "partition": partition, "aliases": {}}
-        return site.model_copy(update=own)
+        site = self.kit.site(hosts=hosts, fabric=Fabric(rack=3))
+        return site.model_copy(update={"partition_hosts": ALL, "aliases": {}})
 
     def normal(self, hosts: Sequence[str]) -> Plan:
         machine = Machine({**SYMBOLS, "cores": 2, "nodes": len(hosts)}, topology(2))

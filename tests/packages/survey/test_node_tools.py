@@ -101,10 +101,8 @@ def test_measured_rates_are_facts_by_which_a_plan_estimates_times(tmp_path: Path
     assert rates_found(NodeReport("n1", facts), facts) == {}
     kit = make_kit(tmp_path)
     kit.case(cost={"seconds": "{1e12 / likely_flops}"})
-    site = kit.site()
     for measured, seconds in (({}, 25), ({"core_flops": 1e12}, 1)):
-        partition = site.partition.model_copy(update={"facts": measured})
-        here = site.model_copy(update={"partition": partition})
+        here = kit.site(facts=measured)
         machine = Machine({**SYMBOLS, "likely_flops": 4e10}, topology())
         plan = make_plan(kit.benchmarks(), "quick", here, machine)
         assert next(plan.steps()).seconds == seconds

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.fixtures.fleet import fleet_run
-from tests.fixtures.kit import make_kit
+from tests.fixtures.kit import known_case
 from tests.unit.judge.test_baseline import accept, keys, rates, run_of, site  # noqa: F401
 from tests.unit.judge.test_verdict import record, reference
 
@@ -48,14 +48,10 @@ ASSUMED = (
 FACTS = TwinFacts(selector="mpich", selectors=("mpich", "ompi"), settings={}, assumptions=ASSUMED)
 
 
-@pytest.fixture(scope="module")
-def known(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    kit = make_kit(tmp_path_factory.mktemp("kit"))
-    rate = {"unit": "MB/s", "better": "higher", "bound": 1e9, "what": "how fast"}
-    kit.case(
-        metrics={"rate": rate}, references=[reference().model_dump(mode="json", exclude_none=True)]
-    )
-    return kit.plan(), kit.benchmarks()
+known = known_case(
+    metrics={"rate": {"unit": "MB/s", "better": "higher", "bound": 1e9, "what": "how fast"}},
+    references=[reference().model_dump(mode="json", exclude_none=True)],
+)
 
 
 def twin_run(folder: Path, name: str = "model", **more: Any) -> Run:

@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fixtures.kit import make_kit
 from tests.fixtures.place import open_kit
 from tests.folders import let_all_enter
 from tests.forks import tool
 
 from proofmark.cli.main import main
-from proofmark.jobs.execute import execute
 from proofmark.runs.run_files import RunFiles
 
 pytestmark = pytest.mark.rest("each command is killed at many points")
@@ -68,14 +66,6 @@ for line in sys.stdin:
 """Runs the command once in a fork for each number N of the input, and kills it at its Nth call."""
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a finished run of which nothing is sealed. No test changes it."""
-    made = make_kit(tmp_path_factory.mktemp("original")).run()
-    execute(made, "none", lambda line: None)
-    return made.folder
-
-
 def results(run: Path) -> dict[str, Any]:
     """Return what the verdict of a run says, without what depends on the moment of the seal."""
     verdict: dict[str, Any] = json.loads(RunFiles(run).verdict.read_text())
@@ -90,9 +80,9 @@ def finished(run: Path, words: tuple[str, ...]) -> dict[str, Any]:
     return results(run)
 
 
-def prepared(original: Path, folder: Path, words: tuple[str, ...]) -> Path:
+def prepared(finished_run: Path, folder: Path, words: tuple[str, ...]) -> Path:
     """Return a copy of the run. Before `report` it is sealed, and what was read is not stored."""
-    run = Path(shutil.copytree(original, folder / original.name))
+    run = Path(shutil.copytree(finished_run, folder / finished_run.name))
     if words == ("report",):
         assert main(["stage", "collect", f"{run}"]) == 0
         RunFiles(run).readings.unlink()
@@ -102,10 +92,10 @@ def prepared(original: Path, folder: Path, words: tuple[str, ...]) -> Path:
 @pytest.mark.fault("collect-killed")
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_after_a_kill_at_any_point_the_next_call_continues(
-    original: Path, tmp_path: Path, words: tuple[str, ...]
+    finished_run: Path, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     """The control is the last round, in which nothing is killed."""
-    run = prepared(original, tmp_path / "runs", words)
+    run = prepared(finished_run, tmp_path / "runs", words)
     kept = Path(shutil.copytree(run, tmp_path / "kept"))
     expected = finished(run, words)
     command, pipe = [sys.executable, "-c", KILLED, *words, f"{run}"], subprocess.PIPE
@@ -139,11 +129,11 @@ def mounted(folder: Path) -> Iterator[Path]:
 @pytest.mark.fault("disk-full")
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_after_a_full_disk_the_next_call_continues(
-    original: Path, tmp_path: Path, words: tuple[str, ...]
+    finished_run: Path, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     """The control is the last round, in which there is space."""
     with mounted(tmp_path / "disk") as disk:
-        run = prepared(original, disk / "runs", words)
+        run = prepared(finished_run, disk / "runs", words)
         kept = Path(shutil.copytree(run, tmp_path / "kept"))
         expected = finished(run, words)
         for space in range(0, 4096, 12):
@@ -172,7 +162,7 @@ def test_after_a_full_disk_the_next_call_continues(
 @pytest.mark.parametrize("part", [".", "evidence"])
 @pytest.mark.parametrize("user", [0, NOBODY])
 def test_after_a_read_only_folder_the_next_call_continues(
-    original: Path, tmp_path: Path, words: tuple[str, ...], part: str, user: int
+    finished_run: Path, tmp_path: Path, words: tuple[str, ...], part: str, user: int
 ) -> None:
     """The file system is read-only for root, and the folder for another user."""
     environment = {**os.environ, "HOME": f"{tmp_path}", "PROOFMARK_STATE": f"{tmp_path}/own"}
@@ -187,7 +177,7 @@ def test_after_a_read_only_folder_the_next_call_continues(
         )  # fmt: skip
 
     with mounted(tmp_path / "disk") as disk:
-        run = Path(shutil.copytree(original, disk / "runs" / original.name))
+        run = Path(shutil.copytree(finished_run, disk / "runs" / finished_run.name))
         (run / part).mkdir(exist_ok=True)
         for path in (disk, *disk.rglob("*")):
             os.chown(path, user, user)

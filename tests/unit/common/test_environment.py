@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fixtures.kit import execution, make_kit
+from tests.fixtures.kit import carried_out, execution, make_kit
 from tests.folders import ROOT
 
 from proofmark.cli.main import main
@@ -25,7 +25,6 @@ from proofmark.common.processes import (
     run_command,
     take_secrets,
 )
-from proofmark.jobs.execute import execute
 from proofmark.machine.bmc.back_end import credentials
 from proofmark.machine.node_commands import NodeProcess, run_commands
 from proofmark.machine.scheduler_commands import ask_scheduler
@@ -188,8 +187,7 @@ def test_no_child_has_the_secrets(tmp_path: Path) -> None:
 def test_a_benchmark_has_neither_the_secrets_nor_the_agent(tmp_path: Path) -> None:
     kit = make_kit(tmp_path)
     kit.program('env; echo "size $1"; echo "rate 100"; echo END')
-    run = kit.run()
-    execute(run, "none", lambda line: None)
+    run = carried_out(kit.run())
     for text in (
         (execution(run.folder / "workdir/steps/0001-fake-1") / "stdout").read_text(),
         ask_scheduler("env"),

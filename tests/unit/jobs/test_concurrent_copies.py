@@ -5,24 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 import yaml
-from tests.fixtures.finished import reports_of, seal
-from tests.fixtures.kit import Kit, execution, launch_of, make_kit, steps_of
+from tests.fixtures.finished import seal
+from tests.fixtures.kit import Kit, carried_out, execution, kit_with, launch_of, steps_of
 from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 
 from proofmark.cases.reader.engine import read_output
-from proofmark.jobs.execute import execute
 from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.scripts import Scripts, write_scripts
 from proofmark.jobs.step_script import LaunchSite
 from proofmark.plan.expansion import make_plan
 from proofmark.records.columns import Record
-from proofmark.records.read import read_run
-from proofmark.records.run_facts import RunParts
 from proofmark.runs.run import Run, open_run
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.machines import Machine
@@ -31,13 +27,9 @@ from proofmark.site.node.topology import Topology
 SAMPLES = ROOT / "benchmarks" / "samples"
 
 
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    made = make_kit(tmp_path)
-    made.program(
-        'echo "# fake"; echo "# more"; echo "size 1"; echo "rate 100"; echo END; pwd >where'
-    )
-    return made
+kit = kit_with(
+    program='echo "# fake"; echo "# more"; echo "size 1"; echo "rate 100"; echo END; pwd >where'
+)
 
 
 PLAIN = "pack:2 [numa(memory=4GiB)] core:2 pu:1"
@@ -120,9 +112,8 @@ def two_copies(kit: Kit, delays: str) -> Sequence[Record]:
         read=reader,
         metrics=case["metrics"],
     )
-    run = kit.run(run_id="mine")
-    execute(run, "none", lambda line: None)
-    return read_run(RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run)))
+    run = carried_out(kit.run(run_id="mine"))
+    return kit.records(run)
 
 
 @pytest.mark.fault("copies-apart")
@@ -151,6 +142,6 @@ def test_copies_without_a_start_and_end_are_invalid(kit: Kit, text: str, reason:
     (folder,) = steps_of(run)
     (execution(folder) / "copies.json").write_text(text)
     seal(execution(folder))
-    records = read_run(RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run)))
+    records = kit.records(run)
     assert all(reason in record.reason for record in records)
     assert records

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fixtures.kit import Kit, end, make_kit, steps_of, until
+from tests.fixtures.kit import Kit, carried_out, end, make_kit, steps_of, until
 from tests.forks import tool
 from tests.processes import running
 
@@ -104,8 +104,7 @@ class TestRun:
         self, tmp_path: Path
     ) -> None:
         kit = dependent(tmp_path)
-        run = run_of(kit)
-        execute(run, "none", lambda line: None)
+        run = carried_out(run_of(kit))
         assert [end(step) for step in steps_of(run)] == ["0"] * 4
         assert judge_run(open_run(run.folder)).counts["INVALID"] == 0
         assert files(kit) == []
@@ -131,13 +130,11 @@ class TestRun:
         assert files(kit) == []
 
     def test_no_writer_fails_in_the_control(self, tmp_path: Path) -> None:
-        run = run_of(dependent(tmp_path))
-        execute(run, "none", lambda line: None)
+        run = carried_out(run_of(dependent(tmp_path)))
         assert read_decisions(run.files).not_run == {}
 
     def test_the_writer_and_the_reader_are_not_run_again(self, tmp_path: Path) -> None:
-        run = run_of(dependent(tmp_path))
-        execute(run, "none", lambda line: None)
+        run = carried_out(run_of(dependent(tmp_path)))
         for step in run.plan.steps():
             with pytest.raises(BadInput, match="of two steps"):
                 pick(run, [step.id])

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.finished import judged, write_execution
-from tests.fixtures.kit import SOUND, SYMBOLS, Kit, execution, make_kit, topology
+from tests.fixtures.kit import SOUND, SYMBOLS, Kit, execution, kit_with, topology
 
 from proofmark.common.errors import BadInput
 from proofmark.common.files import read_json
@@ -58,11 +58,7 @@ PAIR = Step(
 HOSTS = ("node1", "node2", "node10", HERE)
 
 
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    made = make_kit(tmp_path)
-    made.case(suites={"quick": {"scope": "each-node", "sweep": {"size": 1}}})
-    return made
+kit = kit_with(suites={"quick": {"scope": "each-node", "sweep": {"size": 1}}})
 
 
 def planned(kit: Kit, scope: str = "each-node", hosts: tuple[str, ...] = HOSTS) -> Plan:
@@ -115,10 +111,8 @@ def test_pairings_are_disjoint_and_every_node_has_two(count: int) -> None:
 
 
 def test_a_limit_of_nodes_per_job_makes_several_jobs(kit: Kit) -> None:
-    site = kit.site(hosts=HOSTS)
-    partition = site.partition.model_copy(update={"nodes_per_job": 3})
     planned(kit)
-    made = kit.plan(site=site.model_copy(update={"partition": partition}))
+    made = kit.plan(site=kit.site(hosts=HOSTS, nodes_per_job=3))
     assert [len(job.nodes) for group in made.groups for job in group.jobs] == [3, 1]
     measured = [each.name for step in made.steps() for each in step.instances()]
     assert sorted(measured) == sorted(HOSTS)
@@ -130,12 +124,9 @@ def test_a_job_of_several_nodes_respects_the_limit_of_nodes(
 ) -> None:
     kit.case(suites={"quick": {"sweep": {"size": 1, "nodes": "{doubling(1, nodes)}"}}})
     kit.program()
-    site = kit.site(hosts=HOSTS)
-    partition = site.partition.model_copy(update={"nodes_per_job": most})
+    site = kit.site(hosts=HOSTS, nodes_per_job=most)
     machine = Machine({**SYMBOLS, "nodes": 4}, topology())
-    made = make_plan(
-        kit.benchmarks(), "quick", site.model_copy(update={"partition": partition}), machine
-    )
+    made = make_plan(kit.benchmarks(), "quick", site, machine)
     assert [len(step.nodes) for step in made.steps()] == sizes
     reason = "fake: more than 3 nodes together: nodes_per_job"
     assert made.left_out == ([reason] if most else [])
@@ -144,10 +135,8 @@ def test_a_job_of_several_nodes_respects_the_limit_of_nodes(
 @pytest.mark.parametrize("scope", ["job", "each-pair"])
 def test_two_nodes_are_refused_if_a_job_may_have_one(kit: Kit, scope: str) -> None:
     kit.case(suites={"quick": {"scope": scope, "sweep": {"size": 1, "nodes": 2}}})
-    site = kit.site(hosts=HOSTS)
-    partition = site.partition.model_copy(update={"nodes_per_job": 1})
     with pytest.raises(BadInput, match=r"fake.yml: sweep.nodes: found 2 nodes .*nodes_per_job"):
-        kit.plan(site=site.model_copy(update={"partition": partition}))
+        kit.plan(site=kit.site(hosts=HOSTS, nodes_per_job=1))
 
 
 def test_plan_json_folds_nodes_and_reads_back(kit: Kit, tmp_path: Path) -> None:
@@ -257,9 +246,7 @@ def run_with_firmware(kit: Kit, monkeypatch: pytest.MonkeyPatch, lines: Any) -> 
     monkeypatch.setattr(
         "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
     )
-    site = kit.site(hosts=HOSTS)
-    partition = site.partition.model_copy(update={"firmware": FIRMWARE})
-    run = kit.run(site=site.model_copy(update={"partition": partition}))
+    run = kit.run(site=kit.site(hosts=HOSTS, firmware=FIRMWARE))
     for host in HOSTS:
         for state, facts in lines if host == "node2" else [VERIFIED]:
             Journal(begin(open_run(run.folder)).folder, host).result(state, **facts)

@@ -18,7 +18,7 @@ import pytest
 from tests.fixtures.kit import (
     SOUND,
     Kit,
-    end,
+    ends,
     execution,
     left_behind,
     make_kit,
@@ -50,10 +50,6 @@ def kit(tmp_path: Path) -> Kit:
     made.case(sweep={"size": [1, 2, 3]}, environment={"GO": str(tmp_path / "go")})
     made.program(DAEMON + WAITING)
     return made
-
-
-def ends(run: Run) -> list[str | None]:
-    return [end(step) for step in steps_of(run)]
 
 
 @contextmanager

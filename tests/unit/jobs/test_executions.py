@@ -10,14 +10,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.fixtures.finished import judged, reports_of
-from tests.fixtures.kit import OUTPUT, Kit, end, execution, left_behind, make_kit, steps_of, until
+from tests.fixtures.finished import judged
+from tests.fixtures.kit import (
+    OUTPUT,
+    Kit,
+    end,
+    execution,
+    kit_with,
+    left_behind,
+    steps_of,
+    until,
+)
 from tests.processes import proc_files, running
 
 from proofmark.jobs.execute import execute
-from proofmark.records.columns import Record
-from proofmark.records.read import read_run
-from proofmark.records.run_facts import RunParts
 from proofmark.runs.attempts import attempts
 from proofmark.runs.job_folder import unfinished
 from proofmark.runs.progress import progress
@@ -49,11 +55,7 @@ def shell(request: pytest.FixtureRequest) -> list[str]:
     return SHELLS[request.param]
 
 
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    made = make_kit(tmp_path)
-    made.case(sweep={"size": 1})
-    return made
+kit = kit_with(sweep={"size": 1})
 
 
 def on_other_host(command: Sequence[str]) -> list[str]:
@@ -70,12 +72,6 @@ def without_cgroups(command: Sequence[str]) -> list[str]:
 
 def call(command: Sequence[str]) -> int:
     return subprocess.run(command, stdin=subprocess.DEVNULL, check=False, timeout=300).returncode
-
-
-def records(kit: Kit, run: Run) -> list[Record]:
-    return list(
-        read_run(RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run)))
-    )
 
 
 @pytest.mark.root
@@ -104,8 +100,8 @@ class TestAnotherHost:
                 assert call(on_other_host(command)) == 0
             (kit.folder / "go").touch()
             assert process.wait(300) == 0
-        assert [record.value for record in records(kit, run) if record.valid] == [100]
-        foreign = [record for record in records(kit, run) if not record.valid]
+        assert [record.value for record in [*kit.records(run)] if record.valid] == [100]
+        foreign = [record for record in [*kit.records(run)] if not record.valid]
         assert [(each.node, each.value, each.reason) for each in foreign] == (
             [(OTHER, 900, f"ran on {OTHER}, planned on localhost")] if injected else []
         )
@@ -247,7 +243,7 @@ class TestFolders:
         (step,) = steps_of(run)
         assert call(["sh", str(step / "run.sh")]) == 0
         (execution(step) / "rc").unlink()
-        (record,) = records(kit, run)
+        (record,) = [*kit.records(run)]
         assert record.reason == "rc is damaged: No such file or directory"
 
     @pytest.mark.fault("output-changed")
@@ -261,7 +257,7 @@ class TestFolders:
         if injected:
             path = execution(step) / "stdout"
             path.write_text(path.read_text().replace("rate 100", "rate 900"))
-        (record,) = records(kit, run)
+        (record,) = [*kit.records(run)]
         assert record.valid is not injected
         assert record.reason == ("stdout changed after the step ended" if injected else "")
 
@@ -283,9 +279,9 @@ class TestFolders:
         subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=True)
         assert (execution(step) / "outputs.sha256").exists() is bool(program)
         missing = "outputs.sha256 is missing: the outputs are not proven"
-        assert [each.reason for each in records(kit, run)] == ["" if program else missing]
+        assert [each.reason for each in [*kit.records(run)]] == ["" if program else missing]
         (execution(step) / "stdout").write_text("size 1\nrate 900\nEND\n")
-        assert [each.valid for each in records(kit, run)] == [False]
+        assert [each.valid for each in [*kit.records(run)]] == [False]
 
 
 @pytest.mark.root
@@ -314,7 +310,7 @@ class TestSurvivors:
         kit.program(f'{start} echo "size 1"; echo "rate 100"; sleep 0.1; echo END')
         (step,) = steps_of(run)
         assert call(without_cgroups([*shell, str(step / "run.sh")])) == 0
-        (record,) = records(kit, run)
+        (record,) = [*kit.records(run)]
         assert record.valid is not injected
         (attempt,) = attempts(step)
         assert [name.partition(" ")[0] for name in attempt.survivors] == ["stray"] * injected
@@ -327,7 +323,7 @@ class TestSurvivors:
         (step,) = steps_of(run)
         assert call([*shell, str(step / "run.sh")]) == 0
         assert self.strays(kit) == []
-        (record,) = records(kit, run)
+        (record,) = [*kit.records(run)]
         assert (
             record.reason,
             json.loads((execution(step) / "when.json").read_text())["survivors"],
@@ -492,7 +488,7 @@ class TestSurvivors:
         run = kit.run()
         scripts = " ".join(f'sh "{step}/run.sh" &' for step in steps_of(run))
         assert call(without_cgroups(["sh", "-c", f"{scripts} wait"])) == 0
-        assert [record.reason for record in records(kit, run)] == ["", "", ""]
+        assert [record.reason for record in [*kit.records(run)]] == ["", "", ""]
 
 
 def content(path: Path) -> bytes:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.fixtures.kit import Kit, end, execution, make_kit, snapshot, steps_of, until
+from tests.fixtures.kit import Kit, ends, execution, make_kit, snapshot, steps_of, until
 from tests.processes import running
 
 from proofmark.judge.judging import judge_run
@@ -67,10 +67,6 @@ def finish(run: Run) -> tuple[int, str]:
     with running(start(run)) as process:
         _, messages = process.communicate(timeout=600)
     return process.returncode, messages
-
-
-def ends(run: Run) -> list[str | None]:
-    return [end(step) for step in steps_of(run)]
 
 
 def test_all_steps_run_in_order(kit: Kit) -> None:

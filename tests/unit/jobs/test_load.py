@@ -151,9 +151,7 @@ def test_each_node_runs_its_own_load(tmp_path: Path) -> None:
     use = {"scope": "each-node", "load": LOAD}
     kit.case(launch="threads", sweep={"threads": 1}, let={"size": 1}, suites={"quick": use})
     host = os.uname().nodename
-    site = kit.site(hosts=(host, "another"))
-    partition = site.partition.model_copy(update={"scheduler": "slurm"})
-    run = kit.run(site=site.model_copy(update={"partition": partition}))
+    run = kit.run(site=kit.site(hosts=(host, "another"), scheduler="slurm"))
     (step,) = steps_of(run)
     assert run_step(step) == 0
     assert (step / host / "load" / "in.txt").read_text() == "7"

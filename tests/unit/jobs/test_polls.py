@@ -73,10 +73,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         f'while [ "$(cat {fake}/polls 2>/dev/null || echo 0)" -lt 4 ]; do sleep 0.05; done; '
         'echo "size $1"; echo "rate 100"; echo END'
     )
-    site = kit.site(hosts=["n1"])
-    changes = {"scheduler": "pbs", "queue": Queue(stall_timeout_s=60)}
-    partition = site.partition.model_copy(update=changes)
-    return kit.run(site=site.model_copy(update={"partition": partition}))
+    queue = Queue(stall_timeout_s=60)
+    return kit.run(site=kit.site(hosts=["n1"], scheduler="pbs", queue=queue))
 
 
 def test_a_run_ends_without_damage(run: Run, tmp_path: Path) -> None:

@@ -114,11 +114,9 @@ def test_each_rank_has_a_task_on_its_node(
 def test_steps_are_sized_by_the_memory_that_the_job_requests(tmp_path: Path) -> None:
     kit: Kit = make_kit(tmp_path)
     kit.case(let={"whole": "{memory_bytes}", "bound": "{bound_bytes}"}, sweep={"size": 1})
-    site = kit.site()
     for memory in (None, 1 << 20):
         queue = Queue(memory_per_node=memory)
-        partition = site.partition.model_copy(update={"queue": queue})
-        made = kit.plan(site=site.model_copy(update={"partition": partition}))
+        made = kit.plan(site=kit.site(queue=queue))
         derived = next(made.steps()).derived
         if memory:
             assert (derived["whole"], derived["bound"]) == (memory, memory)

@@ -13,6 +13,7 @@ from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import (
     SOUND,
     Kit,
+    carried_out,
     execution,
     left_behind,
     snapshot,
@@ -34,9 +35,7 @@ from proofmark.runs.state import lock
 
 @pytest.fixture
 def run(kit: Kit) -> Run:
-    made = kit.run()
-    execute(made, "none", lambda line: None)
-    return made
+    return carried_out(kit.run())
 
 
 def ids(run: Run, *names: str) -> list[str]:
@@ -85,8 +84,7 @@ def test_a_repeated_step_may_fail(kit: Kit, run: Run) -> None:
 @pytest.mark.parametrize("crash", ["exit 74", "kill -SEGV $$", "echo FAKE broken"])
 def test_no_later_success_removes_a_crash(kit: Kit, crash: str) -> None:
     kit.program(crash)
-    run = kit.run()
-    execute(run, "none", lambda line: None)
+    run = carried_out(kit.run())
     kit.program(SOUND)
     for _ in range(2):
         rerun(run, pick(run, ["1", "2"]), lambda line: None)
@@ -102,8 +100,7 @@ def test_no_later_success_removes_a_crash(kit: Kit, crash: str) -> None:
 
 def test_a_reason_sets_earlier_crashes_aside_and_is_in_the_report(kit: Kit) -> None:
     kit.program("exit 74")
-    run = kit.run()
-    execute(run, "none", lambda line: None)
+    run = carried_out(kit.run())
     kit.program(SOUND)
     rerun(run, pick(run, ["1"]), lambda line: None, "the library was missing")
     rerun(run, pick(run, ["2"]), lambda line: None)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.fixtures.finished import written_verdict
-from tests.fixtures.kit import Kit, make_kit, snapshot, steps_of
+from tests.fixtures.kit import Kit, carried_out, make_kit, snapshot, steps_of
 
 from proofmark.common.errors import BadInput
 from proofmark.common.files import write_atomic
@@ -122,8 +122,7 @@ class TestRepeatedCommands:
         assert leave_out(run, {}) == run
 
     def test_a_run_is_finished_without_the_steps_that_are_not_needed(self, kit: Kit) -> None:
-        run = self.run(kit, {})
-        execute(run, "none", lambda line: None)
+        run = carried_out(self.run(kit, {}))
         written_verdict(run)
         assert runs._unfinished(run.folder.parent, run.plan.digest) is None
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fixtures.kit import Kit, make_kit
+from tests.fixtures.kit import Kit, kit_with
 from tests.folders import ROOT
 
 from proofmark.cli.main import main
@@ -26,11 +25,7 @@ NODE = {
 }
 
 
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    kit = make_kit(tmp_path)
-    kit.case(launch="mpi", sweep={"size": 1, "ranks": 4, "placement": "close"})
-    return kit
+kit = kit_with(launch="mpi", sweep={"size": 1, "ranks": 4, "placement": "close"})
 
 
 def site(kit: Kit, nodes: int = 2, **changes: Any) -> Site:

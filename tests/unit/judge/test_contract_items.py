@@ -12,7 +12,7 @@ import yaml
 from pydantic import ValidationError
 from tests.fixtures.finished import written_verdict
 from tests.fixtures.fleet import write_inventory
-from tests.fixtures.kit import Kit, make_kit
+from tests.fixtures.kit import known_case, make_kit
 from tests.fixtures.report_run import made_run, page_of
 from tests.folders import ROOT
 from tests.unit.judge.test_headline import verdict
@@ -35,11 +35,7 @@ from proofmark.site.contract_document import Contract, ContractItem
 Known = tuple[Plan, Benchmarks]
 
 
-@pytest.fixture(scope="module")
-def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
-    kit: Kit = make_kit(tmp_path_factory.mktemp("kit"))
-    kit.case(sweep={"size": [1, 2]})
-    return kit.plan(), kit.benchmarks()
+known = known_case(sweep={"size": [1, 2]})
 
 
 def item(number: str = "1", **changes: Any) -> ContractItem:

@@ -42,10 +42,9 @@ def kit(tmp_path: Path) -> Kit:
     return kit
 
 
-def site_of(kit: Kit, hosts: Sequence[str], per_job: int | None = None) -> Site:
-    site = kit.site(hosts=hosts)
-    partition = site.partition.model_copy(update={"nodes_per_job": per_job})
-    return site.model_copy(update={"partition_hosts": list(HOSTS), "partition": partition})
+def site_of_hosts(kit: Kit, hosts: Sequence[str], per_job: int | None = None) -> Site:
+    site = kit.site(hosts=hosts, nodes_per_job=per_job)
+    return site.model_copy(update={"partition_hosts": list(HOSTS)})
 
 
 def planned(kit: Kit, site: Site, suite: str = "system") -> Plan:
@@ -67,7 +66,7 @@ def planned(kit: Kit, site: Site, suite: str = "system") -> Plan:
 def test_a_plan_states_the_cases_with_fewer_nodes_than_the_partition(
     kit: Kit, suite: str, nodes: int, per_job: int | None, fewer: dict[str, int]
 ) -> None:
-    plan = planned(kit, site_of(kit, HOSTS[:nodes], per_job), suite)
+    plan = planned(kit, site_of_hosts(kit, HOSTS[:nodes], per_job), suite)
     assert plan.fewer_nodes == fewer
     assert ("fewer_nodes" in plan.model_dump(mode="json")) == bool(fewer)
 
@@ -80,7 +79,7 @@ def test_a_job_on_all_nodes_of_the_queue_may_exceed_the_limit_of_a_job(
     kit: Kit, all_nodes: int | None, sizes: set[int], fewer: dict[str, int]
 ) -> None:
     """2, 4, 5 nodes with at most three in a job: the job of four nodes is left out."""
-    site = site_of(kit, HOSTS, per_job=3)
+    site = site_of_hosts(kit, HOSTS, per_job=3)
     queue = Queue(all_nodes=all_nodes)
     partition = site.partition.model_copy(update={"queue": queue})
     plan = planned(kit, site.model_copy(update={"partition": partition}))
@@ -93,7 +92,7 @@ def test_a_job_on_all_nodes_of_the_queue_may_exceed_the_limit_of_a_job(
 
 def measured(kit: Kit, hosts: Sequence[str], *, down: str = "") -> Run:
     """Return a run of the suite `system` on `hosts`; the node `down` measured nothing."""
-    site = site_of(kit, hosts)
+    site = site_of_hosts(kit, hosts)
     folder, plan = kit.folder / "runs", planned(kit, site)
     run, _ = start_or_continue(folder, RunInputs(plan, kit.benchmarks(), site, ""), run_id="whole")
     write_software(run, kit.software())
@@ -181,7 +180,7 @@ def steps_of(plan: Plan) -> dict[int, str]:
 
 
 def test_a_run_lacks_nothing_if_all_nodes_or_no_node_measured(kit: Kit) -> None:
-    plan = planned(kit, site_of(kit, HOSTS))
+    plan = planned(kit, site_of_hosts(kit, HOSTS))
     every = set(steps_of(plan).values())
     assert degraded(plan, HOSTS, HOSTS, ()) is None
     assert degraded(plan, HOSTS, ["n[1-5]"], every) is None
@@ -196,7 +195,7 @@ def test_the_limit_leaves_out_a_node_that_a_missing_step_needs(
     kit: Kit, unmeasured: tuple[int, ...], limit: str
 ) -> None:
     """A job of two nodes does not need n3, and a step that each node measures alone does not."""
-    plan = planned(kit, site_of(kit, HOSTS))
+    plan = planned(kit, site_of_hosts(kit, HOSTS))
     steps = steps_of(plan)
     alone = {step.id for step in plan.steps() if step.scope != "job"}
     missing = {steps[nodes] for nodes in unmeasured} | alone
@@ -207,7 +206,7 @@ def test_the_limit_leaves_out_a_node_that_a_missing_step_needs(
 
 
 def test_the_largest_steps_of_each_case_are_labelled(kit: Kit) -> None:
-    plan = planned(kit, site_of(kit, HOSTS[:4]))
+    plan = planned(kit, site_of_hosts(kit, HOSTS[:4]))
     found = degraded(plan, HOSTS, HOSTS[:4], set(steps_of(plan).values()))
     assert found == Degraded(4, 5, ("n5",), {steps_of(plan)[4]: LABEL})
     fewer = degraded(plan, HOSTS, HOSTS[:3], ())
@@ -215,13 +214,13 @@ def test_the_largest_steps_of_each_case_are_labelled(kit: Kit) -> None:
 
 
 def test_a_job_that_cannot_have_all_nodes_is_labelled(kit: Kit) -> None:
-    plan = planned(kit, site_of(kit, HOSTS, per_job=2))
+    plan = planned(kit, site_of_hosts(kit, HOSTS, per_job=2))
     found = degraded(plan, HOSTS, HOSTS, ())
     assert found == Degraded(2, 5, (), {steps_of(plan)[2]: label(2, 5)})
 
 
 def test_each_repeat_of_the_largest_step_is_labelled(kit: Kit) -> None:
-    site = site_of(kit, HOSTS[:2])
+    site = site_of_hosts(kit, HOSTS[:2])
     machine = Machine({**SYMBOLS, "nodes": 2}, topology(2))
     plan = make_plan(kit.benchmarks(), "system", site, machine, 2)
     found = degraded(plan, HOSTS, HOSTS[:2], ())

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fixtures.kit import LIMIT, Kit, contract_of, item, make_kit
+from tests.fixtures.kit import LIMIT, Kit, carried_out, contract_of, item, make_kit
 from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from tests.fixtures.stated import stated_node
 from tests.folders import PROBES
 from tests.sites import LARGE
 from tests.unjudged_page import BEGIN, DECLARED, PAGE, lines, name_of, page, plans
 
-from proofmark.jobs.execute import execute
 from proofmark.judge.foreseen import ITEMS, Unjudged, refusals, unjudged_of
 from proofmark.judge.judging import judge_run
 from proofmark.plan.expansion import make_plan
@@ -80,8 +79,7 @@ def test_what_is_foreseen_is_what_the_verdict_says_later(
     assert [each.reason.code for each in found] == ([code] if code else [])
     key = "partition.node.memory.channels" if code == "fact-hidden" else ITEMS
     assert all(each.key == key for each in found)
-    run = kit.run(site=site)
-    execute(run, "none", lambda line: None)
+    run = carried_out(kit.run(site=site))
     verdict = judge_run(run)
     required = [each for each in verdict.required if each.code == "required-open"]
     assert bool(required) == (bool(code) and not limits)

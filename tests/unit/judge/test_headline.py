@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fixtures.kit import Kit, item, make_kit
+from tests.fixtures.kit import item, known_case
 from tests.unit.judge.test_verdict import record, reference
 
 from proofmark.cases.reference import Reference
@@ -102,16 +102,7 @@ class TestWord:
         assert (ONLY in named) is (bool(found.kinds) and not {*found.kinds} & {*PASSING})
 
 
-@pytest.fixture(scope="module")
-def kit(tmp_path_factory: pytest.TempPathFactory) -> Kit:
-    made = make_kit(tmp_path_factory.mktemp("kit"))
-    made.case(sweep={"size": [1, 2]})
-    return made
-
-
-@pytest.fixture(scope="module")
-def known(kit: Kit) -> tuple[Plan, Benchmarks]:
-    return kit.plan(), kit.benchmarks()
+known = known_case(sweep={"size": [1, 2]})
 
 
 LIMIT = item(case="fake", metric="rate", source="contract", value=100, unit="MB/s", at_least=0.9)

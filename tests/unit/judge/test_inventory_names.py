@@ -6,12 +6,11 @@ import json
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.fixtures.finished import written_verdict
-from tests.fixtures.kit import Kit, make_kit
+from tests.fixtures.kit import LIMIT, Kit, carried_out, kit_with
 
 from proofmark.cli.main import main
 from proofmark.common.files import names_in
@@ -27,9 +26,7 @@ NODE, REPORTED = "of-the-inventory", os.uname().nodename
 
 def measured(kit: Kit, site: Site) -> Run:
     """Return a run of this machine, which calls itself `REPORTED`."""
-    run = kit.run(site=site)
-    execute(run, "none", lambda line: None)
-    return run
+    return carried_out(kit.run(site=site))
 
 
 def texts(value: Any) -> Iterator[str]:
@@ -43,12 +40,7 @@ def texts(value: Any) -> Iterator[str]:
         yield value
 
 
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    made = make_kit(tmp_path)
-    limit = {"metric": "rate", "kind": "contract", "value": 50, "unit": "MB/s", "at_least": 1}
-    made.case(references=[{**limit, "source": "a table"}])
-    return made
+kit = kit_with(references=[LIMIT])
 
 
 def test_each_output_has_the_name_of_the_inventory(

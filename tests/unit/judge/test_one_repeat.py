@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.fixtures.kit import FAKE, item, make_kit
+from tests.fixtures.kit import FAKE, item, known_case
 from tests.unit.judge.test_verdict import record
 
 from proofmark.cases.reference import NOISE
@@ -26,13 +26,11 @@ BAD = 90.0
 """The true level of a machine that misses the limit."""
 
 
-@pytest.fixture(scope="module")
-def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
-    """Return a plan, and its case without a stated noise."""
-    kit = make_kit(tmp_path_factory.mktemp("kit"))
-    rate = {key: value for key, value in FAKE["metrics"]["rate"].items() if key != "noise"}
-    kit.case(sweep={"size": [1, 2]}, metrics={"rate": {**rate, "bound": "universal"}})
-    return kit.plan(), kit.benchmarks()
+RATE_OF_UNKNOWN_NOISE = {
+    **{key: value for key, value in FAKE["metrics"]["rate"].items() if key != "noise"},
+    "bound": "universal",
+}
+known = known_case(sweep={"size": [1, 2]}, metrics={"rate": RATE_OF_UNKNOWN_NOISE})
 
 
 def verdict(known: Known, values: Mapping[str, Sequence[float]], **changes: Any) -> Verdict:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.fixtures.kit import item, make_kit
+from tests.fixtures.kit import item, known_case
 from tests.fixtures.messages import said
 from tests.unit.judge.test_verdict import invalid, record, reference
 
@@ -31,12 +31,7 @@ KEPT = reference(at_least=0.5)
 SIZE_2 = {"size": 2}
 
 
-@pytest.fixture(scope="module")
-def kit(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, Benchmarks]:
-    """Return a plan with two steps of one case, and the case."""
-    kit = make_kit(tmp_path_factory.mktemp("kit"))
-    kit.case(sweep={"size": [1, 2]})
-    return kit.plan(), kit.benchmarks()
+kit = known_case(sweep={"size": [1, 2]})
 
 
 def verdict(

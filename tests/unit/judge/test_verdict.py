@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fixtures.kit import item, make_kit, results_of
+from tests.fixtures.kit import item, known_case, results_of
 from tests.fixtures.messages import said
 
 from proofmark.cases.reference import Reference
@@ -31,12 +31,7 @@ from proofmark.site.contract_document import ContractItem
 OUTCOMES = ("FAIL", "PASS", "UNJUDGED")
 
 
-@pytest.fixture(scope="module")
-def known(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, Benchmarks]:
-    """Return a plan with four steps of one case, and the case."""
-    kit = make_kit(tmp_path_factory.mktemp("kit"))
-    kit.case(sweep={"size": [1, 2, 3, 4]})
-    return kit.plan(), kit.benchmarks()
+known = known_case(sweep={"size": [1, 2, 3, 4]})
 
 
 UNCOVERED = Uncovered("s", said("s"))

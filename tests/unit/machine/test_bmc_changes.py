@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 from tests.emulators.bmc.machine import Machine
-from tests.emulators.bmc.rollouts import EmulatedSite, FileSlurm, path_with
-from tests.emulators.bmc.server import Emulator
+from tests.emulators.bmc.rollouts import EmulatedSite, emulated_sites
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.modes.drains import ModeResult
 from proofmark.machine.node_commands import PROBE
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.schedulers import slurm
 from proofmark.runs.journal import Journal
 
 pytestmark = pytest.mark.rest("changes that an emulated BMC applies late")
@@ -25,23 +23,10 @@ MakeSite = Callable[[str], EmulatedSite]
 
 
 @pytest.fixture
-def make_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeSite]:
+def site_with_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeSite]:
     """Return a function that starts one emulated machine with a fault."""
-    monkeypatch.setenv("PATH", path_with(tmp_path / "bin"))
-    monkeypatch.setattr(slurm, "folded", ",".join)
-    monkeypatch.setattr("proofmark.machine.bmc.client.FIRST_PAUSE_S", 0.01)
-    emulators: list[Emulator] = []
-
-    def make(fault: str) -> EmulatedSite:
-        emulator = Emulator(["n1"], tmp_path, faults={"n1": fault}, network=58)
-        emulator.__enter__()
-        emulators.append(emulator)
-        (tmp_path / "run").mkdir()
-        return EmulatedSite(emulator, FileSlurm(tmp_path / "bin"), tmp_path / "run")
-
-    yield make
-    for emulator in emulators:
-        emulator.__exit__(None, None, None)
+    with emulated_sites(tmp_path, monkeypatch) as started:
+        yield lambda fault: started(["n1"], faults={"n1": fault}, network=58)
 
 
 def outcome(results: dict[str, ModeResult]) -> tuple[str, str]:
@@ -68,9 +53,9 @@ class TestResets:
         ],
     )
     def test_the_reset_types_that_the_bmc_lists(
-        self, make_site: MakeSite, fault: str, sent: list[str]
+        self, site_with_fault: MakeSite, fault: str, sent: list[str]
     ) -> None:
-        site = make_site(fault)
+        site = site_with_fault(fault)
         assert enter(site)[0] == "OK"
         assert machine(site).sent == sent
         assert outcome(site.rollout().restore())[0] == "OK"
@@ -86,21 +71,21 @@ class TestResets:
         ],
     )
     def test_a_node_that_cannot_be_reset_is_not_touched(
-        self, make_site: MakeSite, fault: str, facts: dict[str, Any], said: str
+        self, site_with_fault: MakeSite, fault: str, facts: dict[str, Any], said: str
     ) -> None:
-        site = make_site(fault)
+        site = site_with_fault(fault)
         with pytest.raises(BadInput, match=said):
             enter(site, **facts)
         assert (machine(site).patches, machine(site).sent, site.slurm.drained) == (0, [], {})
 
-    def test_a_named_type_is_sent_to_a_bmc_that_lists_none(self, make_site: MakeSite) -> None:
-        site = make_site("reset-unlisted")
+    def test_a_named_type_is_sent_to_a_bmc_that_lists_none(self, site_with_fault: MakeSite) -> None:
+        site = site_with_fault("reset-unlisted")
         assert enter(site, reset_type="ForceRestart")[0] == "OK"
 
     def test_what_was_staged_is_withdrawn_if_each_reset_is_refused(
-        self, make_site: MakeSite
+        self, site_with_fault: MakeSite
     ) -> None:
-        site = make_site("reset-refused")
+        site = site_with_fault("reset-refused")
         result, text = enter(site)
         assert result == "UNEXPECTED" and "firmware.reset_type names another" in text
         assert machine(site).sent == ["GracefulRestart", "ForceRestart", "PowerCycle"]
@@ -108,8 +93,8 @@ class TestResets:
         assert outcome(site.rollout().restore())[0] == "OK"
         assert site.slurm.drained == {}
 
-    def test_a_host_that_was_left_off_is_switched_on(self, make_site: MakeSite) -> None:
-        site = make_site("reset-off-on")
+    def test_a_host_that_was_left_off_is_switched_on(self, site_with_fault: MakeSite) -> None:
+        site = site_with_fault("reset-off-on")
         target, journal = site.target("snc4-flat"), Journal(site.run, "n1")
         rollout = site.rollout()
         good, _ = rollout.check(site.nodes, lambda _: target)
@@ -128,24 +113,24 @@ class TestResets:
 class TestTasks:
     @pytest.mark.parametrize("fault", ["task", "task-unnamed", "task-for-boot"])
     def test_a_change_that_is_pending_later_is_waited_for(
-        self, make_site: MakeSite, fault: str
+        self, site_with_fault: MakeSite, fault: str
     ) -> None:
-        site = make_site(fault)
+        site = site_with_fault(fault)
         assert enter(site)[0] == "OK"
         assert site.settings("n1") == ("SNC-4", "Flat")
         assert outcome(site.rollout().restore())[0] == "OK"
         assert (site.settings("n1"), machine(site).pending) == (BEFORE, {})
 
     @pytest.mark.fault("bmc-task-fails")
-    def test_the_message_of_a_task_that_fails(self, make_site: MakeSite) -> None:
-        site = make_site("task-fails")
+    def test_the_message_of_a_task_that_fails(self, site_with_fault: MakeSite) -> None:
+        site = site_with_fault("task-fails")
         result, text = enter(site)
         assert result == "NOT_APPLIED"
         assert "is Exception: the setting was rejected by the host" in text
         assert machine(site).sent == []
 
-    def test_a_restore_waits_for_a_task_that_has_not_ended(self, make_site: MakeSite) -> None:
-        site = make_site("task-endless")
+    def test_a_restore_waits_for_a_task_that_has_not_ended(self, site_with_fault: MakeSite) -> None:
+        site = site_with_fault("task-endless")
         result, text = enter(site, timeout_s=2.0)
         assert result == "BUSY" and "is Running after" in text
         restored = outcome(site.rollout(timeout_s=2.0).restore())
@@ -164,9 +149,9 @@ class TestPartOfAChange:
         [("partial", ("NOT_APPLIED",)), ("patch-closes", ("UNREACHABLE", "NO_ANSWER"))],
     )
     def test_it_is_withdrawn(
-        self, make_site: MakeSite, fault: str, outcomes: tuple[str, ...]
+        self, site_with_fault: MakeSite, fault: str, outcomes: tuple[str, ...]
     ) -> None:
-        site = make_site(fault)
+        site = site_with_fault(fault)
         result, text = enter(site, "snc4-cache")
         assert result in outcomes and "the next boot" not in text
         assert (machine(site).pending, machine(site).sent) == ({}, [])
@@ -174,8 +159,8 @@ class TestPartOfAChange:
         assert not past.awaits_boot(now.boot_id, "snc4-cache") and not past.unsettled
 
     @pytest.mark.fault("bmc-partial-stage")
-    def test_what_cannot_be_withdrawn_is_named(self, make_site: MakeSite) -> None:
-        site = make_site("partial-once")
+    def test_what_cannot_be_withdrawn_is_named(self, site_with_fault: MakeSite) -> None:
+        site = site_with_fault("partial-once")
         result, text = enter(site, "snc4-cache")
         assert result == "NOT_APPLIED"
         assert "accepted and not pending: " in text and "; the next boot may set " in text
@@ -183,9 +168,9 @@ class TestPartOfAChange:
         assert name in text.partition("the next boot may set")[2]
 
     @pytest.mark.fault("bmc-task-fails")
-    def test_after_a_task_that_failed_nothing_waits(self, make_site: MakeSite) -> None:
+    def test_after_a_task_that_failed_nothing_waits(self, site_with_fault: MakeSite) -> None:
         """Verify compares the modes; restore sends nothing, and drains no node."""
-        site = make_site("task-fails")
+        site = site_with_fault("task-fails")
         assert enter(site)[0] == "NOT_APPLIED"
         transition, target = site.rollout().transition, site.target("snc4-flat")
         past, printed = Journal(site.run, "n1").history(), transition.shell("n1", PROBE)
@@ -198,8 +183,8 @@ class TestPartOfAChange:
 
 class TestProof:
     @pytest.mark.fault("bmc-values-before-boot")
-    def test_values_before_the_boot_prove_nothing(self, make_site: MakeSite) -> None:
-        site = make_site("early-stuck")
+    def test_values_before_the_boot_prove_nothing(self, site_with_fault: MakeSite) -> None:
+        site = site_with_fault("early-stuck")
         limits: dict[str, Any] = {"reset_timeout_s": 0.2}
         for _ in range(2):  # the second command finds the new values
             assert enter(site, "hemisphere-flat", **limits)[0] == "NOT_RESET"
@@ -211,8 +196,8 @@ class TestProof:
         assert outcome(site.rollout().restore())[0] == "OK"
         assert (site.settings("n1"), site.slurm.drained) == (BEFORE, {})
 
-    def test_verify_asks_for_the_boot(self, make_site: MakeSite) -> None:
-        site = make_site("early-stuck")
+    def test_verify_asks_for_the_boot(self, site_with_fault: MakeSite) -> None:
+        site = site_with_fault("early-stuck")
         target = site.target("hemisphere-flat")
         assert enter(site, "hemisphere-flat", reset_timeout_s=0.2)[0] == "NOT_RESET"
         transition = site.rollout().transition
@@ -224,8 +209,8 @@ class TestProof:
 
 
 @pytest.mark.parametrize("fault", ["settings-write-only", "no-settings", "busy-after-boot"])
-def test_what_a_bmc_may_lack(make_site: MakeSite, fault: str) -> None:
-    site = make_site(fault)
+def test_what_a_bmc_may_lack(site_with_fault: MakeSite, fault: str) -> None:
+    site = site_with_fault(fault)
     assert enter(site)[0] == "OK"
     assert outcome(site.rollout().restore())[0] == "OK"
     assert (site.settings("n1"), site.slurm.drained) == (BEFORE, {})

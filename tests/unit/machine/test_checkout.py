@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.fixtures.kit import Kit, make_kit
+from tests.fixtures.kit import Kit, kit_with
 
 from proofmark.cli.main import main
 from proofmark.machine import preflight
@@ -16,9 +16,7 @@ from proofmark.site.inventory import Site
 NFS = "/dev/sda / ext4 rw 0 0\nserver:/home /home nfs4 rw 0 0\nnone /run tmpfs rw 0 0\n"
 
 
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path / "kit")
+kit = kit_with(folder="kit")
 
 
 def site_with(kit: Kit, *, connection: str = "ssh", script: str = "") -> Site:

@@ -145,9 +145,7 @@ def test_preflight_needs_a_version(
     answers: Answer, tmp_path: Path, printed: str, outcome: str
 ) -> None:
     answers("--version", printed)
-    site = make_kit(tmp_path / "kit").site()
-    partition = site.partition.model_copy(update={"scheduler": "flux"})
-    found = _version(site.model_copy(update={"partition": partition}))
+    found = _version(make_kit(tmp_path / "kit").site(scheduler="flux"))
     assert [each.outcome for each in found] == ([outcome] if outcome else [])
     assert all(each.outcome not in ("OK", "NOT_NEEDED") for each in found)
 

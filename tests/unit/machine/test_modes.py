@@ -16,15 +16,18 @@ from typing import Any, ClassVar
 import pytest
 from tests.emulators.bmc import node
 from tests.emulators.bmc.machine import Machine
-from tests.emulators.bmc.rollouts import EmulatedSite, FileSlurm, path_with
-from tests.emulators.bmc.server import PASSWORD, ROOT, SETTINGS, SYSTEM, Emulator, Timing
+from tests.emulators.bmc.rollouts import (
+    EmulatedSite,
+    emulated_sites,
+    outcomes_of,
+)
+from tests.emulators.bmc.server import PASSWORD, ROOT, SETTINGS, SYSTEM, Timing
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.back_end import Host
-from proofmark.machine.modes.drains import ModeResult, failures, summary
+from proofmark.machine.modes.drains import failures, summary
 from proofmark.machine.modes.rollout import forecast
 from proofmark.machine.outcome import NodeError
-from proofmark.machine.schedulers import slurm
 from proofmark.runs.journal import Journal, journals, unverified
 
 BEFORE = ("Quadrant", "Flat")
@@ -34,26 +37,15 @@ MakeSite = Callable[..., EmulatedSite]
 @pytest.fixture
 def make_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeSite]:
     """Return a function that starts emulated machines, with the fault of each node."""
-    monkeypatch.setenv("PATH", path_with(tmp_path / "bin"))
-    monkeypatch.setattr(slurm, "folded", ",".join)
-    monkeypatch.setattr("proofmark.machine.bmc.client.FIRST_PAUSE_S", 0.01)
-    emulators: list[Emulator] = []
+    with emulated_sites(tmp_path, monkeypatch) as started:
 
-    def make(nodes: int = 2, faults: dict[str, str] | None = None, **timing: float) -> EmulatedSite:
-        names = [f"n{number}" for number in range(1, nodes + 1)]
-        emulator = Emulator(names, tmp_path, faults=faults, timing=Timing(**timing))
-        emulator.__enter__()
-        emulators.append(emulator)
-        (tmp_path / "run").mkdir()
-        return EmulatedSite(emulator, FileSlurm(tmp_path / "bin"), tmp_path / "run")
+        def make(
+            nodes: int = 2, faults: dict[str, str] | None = None, **timing: float
+        ) -> EmulatedSite:
+            names = [f"n{number}" for number in range(1, nodes + 1)]
+            return started(names, faults=faults, timing=Timing(**timing))
 
-    yield make
-    for emulator in emulators:
-        emulator.__exit__(None, None, None)
-
-
-def outcomes(results: dict[str, ModeResult]) -> dict[str, str]:
-    return {node: str(result.outcome) for node, result in results.items()}
+        yield make
 
 
 def unchanged(site: EmulatedSite) -> bool:
@@ -70,12 +62,12 @@ class TestModeChange:
         site = make_site(3)
         rollout = site.rollout()
         done = rollout.enter(site.nodes, site.target("snc4-flat"))
-        assert outcomes(done) == dict.fromkeys(site.nodes, "OK")
+        assert outcomes_of(done) == dict.fromkeys(site.nodes, "OK")
         assert {site.settings(node) for node in site.nodes} == {("SNC-4", "Flat")}
         assert site.slurm.drained == {}
         assert unverified(site.run, site.nodes, "snc4-flat") == {}
         back = rollout.restore()
-        assert outcomes(back) == dict.fromkeys(site.nodes, "OK")
+        assert outcomes_of(back) == dict.fromkeys(site.nodes, "OK")
         assert {site.settings(node) for node in site.nodes} == {BEFORE}
         assert site.slurm.drained == {}
         assert rollout.restore() == {}
@@ -126,7 +118,7 @@ class TestModeChange:
         site = make_site(1)
         rollout = site.rollout()
         for mode in ("a2a-flat", "quadrant-hybrid50", "snc4-cache"):
-            assert outcomes(rollout.enter(site.nodes, site.target(mode))) == {"n1": "OK"}
+            assert outcomes_of(rollout.enter(site.nodes, site.target(mode))) == {"n1": "OK"}
             assert unverified(site.run, site.nodes, mode) == {}
             assert unverified(site.run, site.nodes, "snc2-flat") == {"n1": f"in mode {mode}"}
         rollout.restore()
@@ -147,7 +139,7 @@ class TestModeChange:
     def test_a_mode_change_works_with_redfish_sessions(self, make_site: MakeSite) -> None:
         site = make_site(1)
         done = site.rollout(auth="session").enter(site.nodes, site.target("snc2-cache"))
-        assert outcomes(done) == {"n1": "OK"}
+        assert outcomes_of(done) == {"n1": "OK"}
 
     @pytest.mark.parametrize("fault", ["race", "wants-apply-time", "busy-twice"])
     def test_etag_conflicts_apply_times_and_status_503_are_handled(
@@ -155,7 +147,7 @@ class TestModeChange:
     ) -> None:
         site = make_site(1, {"n1": fault})
         done = site.rollout().enter(site.nodes, site.target("snc2-cache"))
-        assert outcomes(done) == {"n1": "OK"}
+        assert outcomes_of(done) == {"n1": "OK"}
         assert site.emulator.machines["n1"].patches == 1
 
 
@@ -199,7 +191,7 @@ class TestChecksBeforeTheChange:
         done = site.rollout(timeout_s=3 if fault == "hang" else 60).enter(
             site.nodes, site.target("snc4-flat")
         )
-        assert outcomes(done) == {"n1": "STOPPED", "n2": outcome, "n3": "STOPPED"}
+        assert outcomes_of(done) == {"n1": "STOPPED", "n2": outcome, "n3": "STOPPED"}
         assert words in done["n2"].text
         assert unchanged(site) and site.slurm.drained == {}
 
@@ -207,7 +199,7 @@ class TestChecksBeforeTheChange:
         """The control of the faults above: the nodes without a fault are changed."""
         site = make_site(3, {"n2": "wrong-password"})
         done = site.rollout(max_failures=1).enter(site.nodes, site.target("snc4-flat"))
-        assert outcomes(done) == {"n1": "OK", "n2": "DENIED", "n3": "OK"}
+        assert outcomes_of(done) == {"n1": "OK", "n2": "DENIED", "n3": "OK"}
         assert site.emulator.machines["n2"].resets == 0
         assert unverified(site.run, site.nodes, "snc4-flat") == {"n2": "not verified"}
 
@@ -253,7 +245,7 @@ class TestChecksBeforeTheChange:
         site.slurm.drain("n2", reason)
         rollout = site.rollout(max_failures=1)
         done = rollout.enter(site.nodes, site.target("snc4-flat"))
-        assert outcomes(done) == {"n1": "OK", "n2": "HELD"}
+        assert outcomes_of(done) == {"n1": "OK", "n2": "HELD"}
         assert (reason or "no reason") in done["n2"].text
         rollout.restore()
         assert site.slurm.drained == {"n2": reason}
@@ -264,7 +256,7 @@ class TestChecksBeforeTheChange:
         rollout = site.rollout()
         rollout.enter(site.nodes, site.target("snc4-flat"))
         site.slurm.drain("n1", "drained by hand")
-        assert outcomes(rollout.restore()) == {"n1": "HELD"}
+        assert outcomes_of(rollout.restore()) == {"n1": "HELD"}
         assert site.slurm.drained == {"n1": "drained by hand"}
 
 
@@ -297,7 +289,7 @@ class TestAfterTheReset:
         site = make_site(2, {"n2": fault})
         rollout = site.rollout(boot_timeout_s=3) if fault == "no-return" else site.rollout()
         done = rollout.enter(site.nodes, site.target("snc4-flat"))
-        assert outcomes(done) == {"n1": "OK", "n2": outcome}
+        assert outcomes_of(done) == {"n1": "OK", "n2": outcome}
         assert words in done["n2"].text
         assert site.slurm.drained == {"n2": f"proofmark:test on head {outcome}"}
         assert unverified(site.run, site.nodes, "snc4-flat").keys() == {"n2"}
@@ -307,7 +299,7 @@ class TestAfterTheReset:
     def test_a_failed_batch_stops_the_next_batch(self, make_site: MakeSite) -> None:
         site = make_site(3, {"n1": "silent"})
         done = site.rollout(batch_size=1).enter(site.nodes, site.target("snc4-flat"))
-        assert outcomes(done) == {"n1": "NOT_APPLIED", "n2": "STOPPED", "n3": "STOPPED"}
+        assert outcomes_of(done) == {"n1": "NOT_APPLIED", "n2": "STOPPED", "n3": "STOPPED"}
         assert site.emulator.machines["n2"].resets == 0
 
     def test_up_to_max_failures_the_next_batch_is_changed(self, make_site: MakeSite) -> None:
@@ -315,14 +307,16 @@ class TestAfterTheReset:
         done = site.rollout(batch_size=1, max_failures=1).enter(
             site.nodes, site.target("snc4-flat")
         )
-        assert outcomes(done) == {"n1": "NOT_APPLIED", "n2": "OK", "n3": "OK"}
+        assert outcomes_of(done) == {"n1": "NOT_APPLIED", "n2": "OK", "n3": "OK"}
 
     def test_a_node_that_boots_late_is_not_reset_again(self, make_site: MakeSite) -> None:
         site = make_site(1, boot=2.0)
         rollout = site.rollout(boot_timeout_s=0.3)
-        assert outcomes(rollout.enter(site.nodes, site.target("snc4-flat"))) == {"n1": "NO_RETURN"}
+        assert outcomes_of(rollout.enter(site.nodes, site.target("snc4-flat"))) == {
+            "n1": "NO_RETURN"
+        }
         longer = site.rollout(boot_timeout_s=60)
-        assert outcomes(longer.enter(site.nodes, site.target("snc4-flat"))) == {"n1": "OK"}
+        assert outcomes_of(longer.enter(site.nodes, site.target("snc4-flat"))) == {"n1": "OK"}
         assert site.emulator.machines["n1"].resets == 1
         assert site.slurm.drained == {}
 
@@ -338,10 +332,10 @@ class TestAfterTheReset:
         stopping = threading.Thread(target=stop_after_the_reset)
         stopping.start()
         stopped = site.rollout(stop=stop, boot_timeout_s=60)
-        assert outcomes(stopped.enter(site.nodes, site.target("snc4-flat"))) == {"n1": "STOPPED"}
+        assert outcomes_of(stopped.enter(site.nodes, site.target("snc4-flat"))) == {"n1": "STOPPED"}
         stopping.join()
         again = site.rollout(boot_timeout_s=60).enter(site.nodes, site.target("snc4-flat"))
-        assert outcomes(again) == {"n1": "OK"}
+        assert outcomes_of(again) == {"n1": "OK"}
         assert machine.resets == 1
 
 
@@ -367,7 +361,7 @@ class TestOddAnswers:
             monkeypatch, site, "n2", lambda body: site.slurm.drained and self.ODD[odd](body)
         )
         done = site.rollout().enter(site.nodes, site.target("snc4-flat"))
-        assert outcomes(done) == {"n1": "OK", "n2": "UNEXPECTED", "n3": "OK"}
+        assert outcomes_of(done) == {"n1": "OK", "n2": "UNEXPECTED", "n3": "OK"}
         assert "/redfish/v1/" in done["n2"].text and "found " in done["n2"].text
         assert site.slurm.drained == {"n2": "proofmark:test on head UNEXPECTED"}
         assert Journal(site.run, "n2").history().failed == f"UNEXPECTED: {done['n2'].text}"
@@ -389,7 +383,7 @@ class TestOddAnswers:
 
         monkeypatch.setattr(rollout.transition.back_end, "stage", stage)
         done = rollout.enter(site.nodes, site.target("snc4-flat"))
-        assert outcomes(done) == {"n1": "OK", "n2": "UNEXPECTED", "n3": "OK"}
+        assert outcomes_of(done) == {"n1": "OK", "n2": "UNEXPECTED", "n3": "OK"}
         assert Journal(site.run, "n2").history().failed == "UNEXPECTED: MemoryError"
         assert site.slurm.drained == {"n2": "proofmark:test on head UNEXPECTED"}
 
@@ -397,7 +391,7 @@ class TestOddAnswers:
         """Control: no fault is injected."""
         site = make_site(3)
         done = site.rollout().enter(site.nodes, site.target("snc4-flat"))
-        assert outcomes(done) == dict.fromkeys(site.nodes, "OK") and site.slurm.drained == {}
+        assert outcomes_of(done) == dict.fromkeys(site.nodes, "OK") and site.slurm.drained == {}
 
     @pytest.mark.fault("bmc-registry-damaged")
     @pytest.mark.parametrize("first", ["n1", "n2", "n3"])
@@ -410,7 +404,7 @@ class TestOddAnswers:
         rollout = site.rollout(max_parallel=1)
         nodes = [first, *(node for node in site.nodes if node != first)]
         good, bad = rollout.check(nodes, lambda _: site.target("snc4-flat"))
-        assert outcomes(bad) == {first: "REFUSED"} and len(good) == 2
+        assert outcomes_of(bad) == {first: "REFUSED"} and len(good) == 2
         assert "ClusterMode: no such attribute" in bad[first].text
 
     @pytest.mark.fault("bmc-registry-damaged-others-silent")
@@ -422,7 +416,7 @@ class TestOddAnswers:
         change_answers(monkeypatch, site, "n2", rename_cluster_mode)
         good, bad = site.rollout().check(site.nodes, lambda _: site.target("snc4-flat"))
         assert good == {}
-        assert outcomes(bad) == {"n1": "UNREACHABLE", "n2": "REFUSED", "n3": "UNREACHABLE"}
+        assert outcomes_of(bad) == {"n1": "UNREACHABLE", "n2": "REFUSED", "n3": "UNREACHABLE"}
 
 
 def rename_cluster_mode(body: dict[str, Any]) -> None:
@@ -480,11 +474,11 @@ class TestRestore:
         machine = site.emulator.machines["n2"]
         machine.fault, machine.requests = fault, 0
         done = site.rollout(timeout_s=2, max_attempts=1).restore()
-        assert outcomes(done) == {"n1": "OK", "n2": outcome, "n3": "OK"}
+        assert outcomes_of(done) == {"n1": "OK", "n2": outcome, "n3": "OK"}
         assert machine.requests == requests
         assert [site.settings(node) == BEFORE for node in site.nodes] == [True, False, True]
         machine.fault = ""
-        assert outcomes(site.rollout().restore()) == {"n2": "OK"}
+        assert outcomes_of(site.rollout().restore()) == {"n2": "OK"}
         assert site.settings("n2") == BEFORE and site.slurm.drained == {}
 
     def test_a_node_that_recovers_is_tried_again(self, make_site: MakeSite) -> None:
@@ -493,7 +487,7 @@ class TestRestore:
         machine = site.emulator.machines["n2"]
         machine.fault, machine.requests = "busy-twice", 1
         done = site.rollout(max_attempts=1).restore()
-        assert outcomes(done) == dict.fromkeys(site.nodes, "OK")
+        assert outcomes_of(done) == dict.fromkeys(site.nodes, "OK")
         assert any("n2: 1 node is tried again" in line for line in site.lines)
         assert {site.settings(node) for node in site.nodes} == {BEFORE}
 
@@ -504,7 +498,7 @@ class TestRestore:
         site = self.entered(make_site)
         site.slurm.drain("n2", "bad DIMM")
         done = site.rollout().restore()
-        assert outcomes(done) == {"n1": "OK", "n2": "HELD", "n3": "OK"}
+        assert outcomes_of(done) == {"n1": "OK", "n2": "HELD", "n3": "OK"}
         assert failures(done) == ["n2: HELD: already drained: bad DIMM"]
         assert site.emulator.machines["n2"].resets == 1
 
@@ -520,18 +514,18 @@ class TestRestore:
         whole = path.read_bytes()
         path.write_bytes(damage + whole)
         done = site.rollout().restore()
-        assert outcomes(done) == {"n2": "BAD_JOURNAL", "n1": "OK", "n3": "OK"}
+        assert outcomes_of(done) == {"n2": "BAD_JOURNAL", "n1": "OK", "n3": "OK"}
         assert "n2.jsonl:1: found " in done["n2"].text
         assert site.settings("n2") != BEFORE
         path.write_bytes(whole)
-        assert outcomes(site.rollout().restore()) == {"n2": "OK"}
+        assert outcomes_of(site.rollout().restore()) == {"n2": "OK"}
 
     def test_a_journal_line_without_a_fact_is_that_of_its_node(self, make_site: MakeSite) -> None:
         site = self.entered(make_site)
         with Journal(site.run, "n2").path.open("a") as file:
             file.write('{"state": "verified", "event": "result"}\n')
         done = site.rollout().restore()
-        assert outcomes(done) == {"n2": "BAD_JOURNAL", "n1": "OK", "n3": "OK"}
+        assert outcomes_of(done) == {"n2": "BAD_JOURNAL", "n1": "OK", "n3": "OK"}
 
     @pytest.mark.fault("restore-node-not-in-scheduler")
     def test_a_node_that_the_scheduler_lost_does_not_prevent_the_others(
@@ -544,18 +538,18 @@ class TestRestore:
         lost = 'case ",$2,$4," in *[,=]n2,*) echo "Invalid node name specified" >&2; exit 1 ;; esac'
         script.write_text(whole.replace("case $1 in", f"{lost}\ncase $1 in", 1))
         done = site.rollout().restore()
-        assert outcomes(done) == {"n1": "OK", "n2": "UNEXPECTED", "n3": "OK"}
+        assert outcomes_of(done) == {"n1": "OK", "n2": "UNEXPECTED", "n3": "OK"}
         assert "Invalid node name" in done["n2"].text
         assert site.slurm.drained == {}
         script.write_text(whole)
-        assert outcomes(site.rollout().restore()) == {"n2": "OK"}
+        assert outcomes_of(site.rollout().restore()) == {"n2": "OK"}
 
     def test_no_number_of_failures_stops_a_restore(self, make_site: MakeSite) -> None:
         site = self.entered(make_site)
         for name in ("n1", "n2"):
             site.emulator.machines[name].fault = "silent"
         done = site.rollout(batch_size=1).restore()
-        assert outcomes(done) == {"n1": "NOT_APPLIED", "n2": "NOT_APPLIED", "n3": "OK"}
+        assert outcomes_of(done) == {"n1": "NOT_APPLIED", "n2": "NOT_APPLIED", "n3": "OK"}
 
 
 class TestRestorable:
@@ -573,7 +567,7 @@ class TestRestorable:
 
         change_answers(monkeypatch, site, "n2", change)
         done = site.rollout(max_failures=1).enter(site.nodes, site.target("snc4-flat"))
-        assert outcomes(done) == {"n1": "OK", "n2": "CANNOT_RESTORE"}
+        assert outcomes_of(done) == {"n1": "OK", "n2": "CANNOT_RESTORE"}
         assert "ClusterMode" in done["n2"].text
         machine = site.emulator.machines["n2"]
         assert (machine.patches, machine.resets, site.slurm.drained) == (0, 0, {})
@@ -584,12 +578,12 @@ class TestRestorable:
         del site.emulator.machines["n1"].current["MemoryModeHybridPercent"]
         site.emulator.machines["n1"].current["MemoryModeHybridPercent"] = "odd"
         target = site.target("snc4-flat")
-        assert outcomes(site.rollout().enter(site.nodes, target)) == {"n1": "OK"}
+        assert outcomes_of(site.rollout().enter(site.nodes, target)) == {"n1": "OK"}
         original = Journal(site.run, "n1").history().original
         assert original == {"ClusterMode": "Quadrant", "MemoryMode": "Flat"}
         later = site.rollout().enter(site.nodes, site.target("quadrant-hybrid50"))
-        assert outcomes(later) == {"n1": "CANNOT_RESTORE"}
-        assert outcomes(site.rollout().restore()) == {"n1": "OK"}
+        assert outcomes_of(later) == {"n1": "CANNOT_RESTORE"}
+        assert outcomes_of(site.rollout().restore()) == {"n1": "OK"}
         assert site.settings("n1") == BEFORE
 
     @pytest.mark.fault("node-replaced")
@@ -610,7 +604,7 @@ class TestRestorable:
             done = rollout.restore()
         else:
             done = rollout.enter(site.nodes, site.target("snc2-flat"))
-        assert outcomes(done) == {"n2": "REPLACED", "n1": "OK"}
+        assert outcomes_of(done) == {"n2": "REPLACED", "n1": "OK"}
         assert "SN-new" in done["n2"].text and "SN-n2" in done["n2"].text
         assert known in done["n2"].text
         assert (machine.resets, machine.patches) == (resets, patches)
@@ -737,12 +731,12 @@ def test_a_mode_change_that_is_killed_is_resumed_or_restored(
     assert was_killed or number >= LINES - 1, "the journal has fewer lines"
     assert not was_killed or number < LINES, "the journal has more lines"
     if then == "resume":
-        assert outcomes(site.rollout().enter(site.nodes, target)) == {"n1": "OK"}
+        assert outcomes_of(site.rollout().enter(site.nodes, target)) == {"n1": "OK"}
         assert site.settings("n1") == ("SNC-4", "Flat")
         assert unverified(site.run, site.nodes, "snc4-flat") == {}
         # No kill may cause a second reset.
         assert site.emulator.machines["n1"].resets == 1
-    assert set(outcomes(site.rollout().restore()).values()) <= {"OK"}
+    assert set(outcomes_of(site.rollout().restore()).values()) <= {"OK"}
     machine = site.emulator.machines["n1"]
     assert (site.settings("n1"), machine.pending) == (BEFORE, {})
     assert site.slurm.drained == {"other": "not ours"}
@@ -803,7 +797,7 @@ class TestOwnership:
         rollout = site.rollout(run="acc1")
         Journal(rollout.run, "n1").intent("drain", address="a", reasons=[reason])
         site.slurm.drain("n1", reason)
-        assert outcomes(rollout.enter(site.nodes, site.target("snc4-flat"))) == {"n1": "OK"}
+        assert outcomes_of(rollout.enter(site.nodes, site.target("snc4-flat"))) == {"n1": "OK"}
         assert site.slurm.drained == {}
 
     @pytest.mark.fault("drain-of-another-run")
@@ -826,25 +820,25 @@ class TestOwnership:
         Journal(rollout.run, "n1").intent("drain", address="a", reasons=[ours])
         site.slurm.drain("n1", reason)
         done = rollout.enter(site.nodes, site.target("snc4-flat"))
-        assert (outcomes(done), unchanged(site)) == ({"n1": "HELD"}, True)
+        assert (outcomes_of(done), unchanged(site)) == ({"n1": "HELD"}, True)
         assert reason in done["n1"].text
-        assert outcomes(rollout.restore()) == {"n1": "HELD"}
+        assert outcomes_of(rollout.restore()) == {"n1": "HELD"}
         assert (site.slurm.drained, unchanged(site)) == ({"n1": reason}, True)
 
     @pytest.mark.fault("node-of-another-run")
     def test_a_second_run_is_refused_with_the_name_of_the_first(self, make_site: MakeSite) -> None:
         site = make_site(2)
         first, second = site.rollout(run="acc10"), site.rollout(run="acc1", max_failures=1)
-        assert outcomes(first.enter(["n1"], site.target("snc4-flat"))) == {"n1": "OK"}
+        assert outcomes_of(first.enter(["n1"], site.target("snc4-flat"))) == {"n1": "OK"}
         done = second.enter(site.nodes, site.target("snc2-flat"))
-        assert outcomes(done) == {"n1": "HELD", "n2": "OK"}
+        assert outcomes_of(done) == {"n1": "HELD", "n2": "OK"}
         assert f"held by run acc10 in {site.run.parent}/runs/acc10 since 20" in done["n1"].text
         assert site.emulator.machines["n1"].resets == 1
-        assert outcomes(second.restore()) == {"n2": "OK"}
+        assert outcomes_of(second.restore()) == {"n2": "OK"}
         assert site.settings("n1") == ("SNC-4", "Flat")
-        assert outcomes(first.restore()) == {"n1": "OK"}
+        assert outcomes_of(first.restore()) == {"n1": "OK"}
         done = second.enter(site.nodes, site.target("snc2-flat"))
-        assert outcomes(done) == {"n1": "OK", "n2": "OK"}, "the control: the first is restored"
+        assert outcomes_of(done) == {"n1": "OK", "n2": "OK"}, "the control: the first is restored"
 
     @pytest.mark.fault("node-of-another-run")
     def test_two_runs_that_claim_at_once_get_each_node_once(self, make_site: MakeSite) -> None:
@@ -870,7 +864,7 @@ class TestOwnership:
         site.claims().claim("n2")
         (site.claims().folder / "n1.json").write_text(text)
         done = site.rollout(max_failures=1).enter(site.nodes, site.target("snc4-flat"))
-        assert outcomes(done) == {"n1": "HELD", "n2": "OK"}
+        assert outcomes_of(done) == {"n1": "HELD", "n2": "OK"}
         assert "n1.json" in done["n1"].text
 
     @pytest.mark.fault("drained-between-enter-and-restore")
@@ -883,13 +877,13 @@ class TestOwnership:
         rollout.enter(site.nodes, site.target("snc4-flat"))
         site.slurm.drain("n2", reason)
         done = rollout.restore()
-        assert outcomes(done) == {"n1": "OK", "n2": "HELD", "n3": "OK"}
+        assert outcomes_of(done) == {"n1": "OK", "n2": "HELD", "n3": "OK"}
         assert (reason or "no reason is given") in done["n2"].text
         assert site.settings("n1") == site.settings("n3") == BEFORE
         assert site.slurm.drained == {"n2": reason}
         assert site.emulator.machines["n2"].resets == 1
         (site.slurm.folder / "slurm/n2").unlink()
-        assert outcomes(rollout.restore()) == {"n2": "OK"}
+        assert outcomes_of(rollout.restore()) == {"n2": "OK"}
         assert site.settings("n2") == BEFORE
 
     @pytest.mark.parametrize("verb", ["enter", "restore"])
@@ -903,7 +897,7 @@ class TestOwnership:
             rollout.enter(site.nodes, target)
         with drained_at_reset(site, "n1", ""):
             done = rollout.enter(site.nodes, target) if verb == "enter" else rollout.restore()
-        assert outcomes(done) == {"n1": "OK", "n2": "OK"}
+        assert outcomes_of(done) == {"n1": "OK", "n2": "OK"}
         assert site.slurm.drained == {}
 
     @pytest.mark.fault("drained-between-enter-and-restore")
@@ -918,7 +912,7 @@ class TestOwnership:
             rollout.enter(site.nodes, target)
         with drained_at_reset(site, "n1", PSU):
             done = rollout.enter(site.nodes, target) if verb == "enter" else rollout.restore()
-        assert outcomes(done) == {"n1": "HELD", "n2": "OK"}
+        assert outcomes_of(done) == {"n1": "HELD", "n2": "OK"}
         assert PSU in done["n1"].text
         assert site.slurm.drained == {"n1": PSU}
         if verb == "enter":
@@ -937,7 +931,7 @@ class TestOwnership:
         path = Journal(site.run, "n1").path
         path.write_text(f"{line}\n{path.read_text()}")
         done = rollout.restore()
-        assert outcomes(done) == {"n1": "BAD_JOURNAL", "n2": "OK"}
+        assert outcomes_of(done) == {"n1": "BAD_JOURNAL", "n2": "OK"}
         assert "n1.jsonl" in done["n1"].text
         assert site.settings("n2") == BEFORE
         assert list(unverified(site.run, ["n1"], "snc4-flat")) == ["n1"]
@@ -949,5 +943,5 @@ class TestOwnership:
         rollout = site.rollout()
         rollout.enter(site.nodes, site.target("snc4-flat"))
         rest = replace(rollout, hosts={"n2": rollout.hosts["n2"]})
-        assert outcomes(rest.restore()) == {"n1": "UNREACHABLE", "n2": "OK"}
-        assert outcomes(rollout.restore()) == {"n1": "OK"}
+        assert outcomes_of(rest.restore()) == {"n1": "UNREACHABLE", "n2": "OK"}
+        assert outcomes_of(rollout.restore()) == {"n1": "OK"}

@@ -68,10 +68,9 @@ def await_end(pid_file: Path) -> None:
 
 
 def site_of_command(folder: Path, command: list[str]) -> Site:
-    site = make_kit(folder / "kit").site()
-    facts = Firmware(back_end="record", remote_shell=command)
-    partition = site.partition.model_copy(update={"firmware": facts})
-    return site.model_copy(update={"remote_shell": command, "ssh": None, "partition": partition})
+    firmware = Firmware(back_end="record", remote_shell=command)
+    site = make_kit(folder / "kit").site(firmware=firmware)
+    return site.model_copy(update={"remote_shell": command, "ssh": None})
 
 
 class TestResults:

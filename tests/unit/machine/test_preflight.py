@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.emulators.bmc.vendor_server import VendorEmulator
-from tests.fixtures.kit import Kit, make_kit
+from tests.fixtures.kit import Kit, kit_with
 from tests.fixtures.stated import stated_node
 from tests.folders import PROBES
 
@@ -33,9 +33,7 @@ DASH = CalledProgram(debian="dash", needed=("step",))
 UNUSABLE = {"back_end": "redfish", "bmc": "{node}-bmc", "ca": "/no/such/file"}
 
 
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return make_kit(tmp_path / "kit")
+kit = kit_with(folder="kit")
 
 
 @pytest.fixture
@@ -44,12 +42,10 @@ def emulator(tmp_path: Path) -> Iterator[Emulator]:
         yield emulator
 
 
-def site_with(kit: Kit, **firmware: Any) -> Site:
-    site = kit.site(hosts=("n1", "n2"))
+def site_with_firmware(kit: Kit, **firmware: Any) -> Site:
     settings = Firmware.model_validate({"back_end": "manual", **firmware})
-    partition = site.partition.model_copy(update={"firmware": settings})
-    changes = {"partition": partition, "remote_shell": settings.remote_shell}
-    return site.model_copy(update=changes)
+    site = kit.site(hosts=("n1", "n2"), firmware=settings)
+    return site.model_copy(update={"remote_shell": settings.remote_shell})
 
 
 def with_partition(site: Site, **changes: Any) -> Site:
@@ -82,7 +78,7 @@ def outcomes(
 def test_a_site_without_a_problem_is_ok(kit: Kit) -> None:
     """A plan that changes no mode needs no BMC, and may have a firmware that cannot be used."""
     end = datetime.now(UTC) + timedelta(hours=1)
-    assert outcomes(kit, site_with(kit, **UNUSABLE, remote_shell=["sh", "-s"]), end) == {
+    assert outcomes(kit, site_with_firmware(kit, **UNUSABLE, remote_shell=["sh", "-s"]), end) == {
         "nodes": ["OK"],
         "programs": ["OK"],
         "parts": ["NOT_NEEDED"],
@@ -94,7 +90,9 @@ def test_a_site_without_a_problem_is_ok(kit: Kit) -> None:
 
 
 def test_a_firmware_that_cannot_be_used_is_named_and_the_other_checks_go_on(kit: Kit) -> None:
-    found = outcomes(kit, site_with(kit, **UNUSABLE, remote_shell=["sh", "-s"]), mode="other")
+    found = outcomes(
+        kit, site_with_firmware(kit, **UNUSABLE, remote_shell=["sh", "-s"]), mode="other"
+    )
     assert (found["BMCs"], found["scheduler"]) == (["BAD_INPUT"], ["OK"])
 
 
@@ -109,7 +107,7 @@ def test_a_firmware_that_cannot_be_used_is_named_and_the_other_checks_go_on(kit:
 def test_only_a_plan_that_changes_a_mode_needs_to_drain(
     kit: Kit, scheduler: str, back_end: str, mode: str, outcome: str
 ) -> None:
-    site = site_with(kit, back_end=back_end, remote_shell=["sh", "-s"])
+    site = site_with_firmware(kit, back_end=back_end, remote_shell=["sh", "-s"])
     assert outcomes(kit, with_partition(site, scheduler=scheduler), mode=mode)["scheduler"] == [
         outcome
     ]
@@ -128,7 +126,7 @@ def test_only_a_plan_that_changes_a_mode_needs_to_drain(
 def test_the_scratch_folder_is_checked_on_the_nodes(
     kit: Kit, tmp_path: Path, scratch: dict[str, object], found: str
 ) -> None:
-    site = site_with(kit, remote_shell=["sh", "-s"])
+    site = site_with_firmware(kit, remote_shell=["sh", "-s"])
     demand = Scratch.model_validate({"path": f"{tmp_path}", **scratch})
     (finding,) = scratch_findings(with_partition(site, scratch=demand), kit.plan())
     shown = finding.text.partition("found ")[2] or f"n1 {finding.text}"
@@ -139,7 +137,7 @@ def test_an_odd_answer_about_the_scratch_folder_is_one_of_its_node(
     kit: Kit, tmp_path: Path
 ) -> None:
     shell = ["sh", "-c", "case $1 in n1) echo odd ;; *) exec sh -s ;; esac", "shell", "{node}"]
-    site = site_with(kit, remote_shell=shell)
+    site = site_with_firmware(kit, remote_shell=shell)
     demand = Scratch(path=f"{tmp_path}", type="lustre")
     odd, wrong = scratch_findings(with_partition(site, scratch=demand), kit.plan())
     assert (odd.outcome, odd.nodes) == ("UNEXPECTED", ("n1",))
@@ -156,7 +154,7 @@ def test_a_permission_that_cannot_be_read_is_not_ok(
         raise NodeError(outcome, "no answer")
 
     monkeypatch.setattr(NoScheduler, "missing_permission", missing_permission)
-    site = site_with(kit, remote_shell=["sh", "-s"])
+    site = site_with_firmware(kit, remote_shell=["sh", "-s"])
     findings = preflight(site, changing(kit.plan()), CREDENTIALS, None, "root")
     (finding,) = (each for each in findings if each.what.startswith("scheduler:"))
     assert (finding.outcome, finding.text) == (outcome, "no answer")
@@ -170,19 +168,21 @@ def test_a_program_that_the_build_installs_is_no_problem(
     kit: Kit, monkeypatch: pytest.MonkeyPatch, origin: str, outcome: str
 ) -> None:
     monkeypatch.setattr(checks, "step_programs", lambda **_: {"no-such-program": DASH})
-    site = with_partition(site_with(kit, remote_shell=["sh", "-s"]), provision_from=origin)
+    site = with_partition(site_with_firmware(kit, remote_shell=["sh", "-s"]), provision_from=origin)
     assert outcomes(kit, site)["programs"] == [outcome]
 
 
 def test_a_run_user_that_this_host_does_not_have_is_named(kit: Kit) -> None:
-    site = site_with(kit, remote_shell=["sh", "-s"])
+    site = site_with_firmware(kit, remote_shell=["sh", "-s"])
     assert outcomes(kit, site, user="no such user")["nodes"] == ["NO_USER"]
 
 
 def test_the_program_that_stops_jobs_is_looked_for(
     kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = with_partition(site_with(kit, remote_shell=["/bin/sh", "-s"]), scheduler="slurm")
+    site = with_partition(
+        site_with_firmware(kit, remote_shell=["/bin/sh", "-s"]), scheduler="slurm"
+    )
     monkeypatch.setenv("PATH", str(tmp_path))
     assert outcomes(kit, site)["stop"] == ["NO_STOP"]
     (tmp_path / "scancel").write_text("#!/bin/sh\n")
@@ -203,13 +203,13 @@ def test_the_program_that_stops_jobs_is_looked_for(
 )
 def test_a_problem_of_one_node_is_named(kit: Kit, script: str, outcome: str) -> None:
     command = ["sh", "-c", f"[ {{node}} = n1 ] && exec sh -s; {script}"]
-    assert outcomes(kit, site_with(kit, remote_shell=command))["nodes"] == ["OK", outcome]
+    assert outcomes(kit, site_with_firmware(kit, remote_shell=command))["nodes"] == ["OK", outcome]
 
 
 def test_the_log_in_to_each_bmc_is_checked(kit: Kit, emulator: Emulator) -> None:
     address = "127.9.0.{number + 1}"
     redfish = {"back_end": "redfish", "bmc": address, "port": emulator.port}
-    site = site_with(kit, **redfish, ca=str(emulator.ca), remote_shell=["sh", "-s"])
+    site = site_with_firmware(kit, **redfish, ca=str(emulator.ca), remote_shell=["sh", "-s"])
     assert outcomes(kit, site, mode="other")["BMCs"] == ["OK", "BAD_CERTIFICATE"]
     assert outcomes(kit, site)["BMCs"] == ["NOT_NEEDED"]
 
@@ -220,13 +220,13 @@ def test_a_bmc_that_refuses_changes_is_named(kit: Kit, tmp_path: Path) -> None:
     with VendorEmulator("idrac-intel", ["n1", "n2"], tmp_path / "bmc", faults=faults) as emulator:
         address = {"bmc": "127.9.0.{number + 1}", "port": emulator.port, "ca": str(emulator.ca)}
         redfish = {"back_end": "redfish", **address, "remote_shell": ["sh", "-s"]}
-        site = site_with(kit, **redfish, vendor="idrac")
+        site = site_with_firmware(kit, **redfish, vendor="idrac")
         assert outcomes(kit, site, mode="other")["BMCs"] == ["OK", "BLOCKED"]
         assert outcomes(kit, site, mode="current")["BMCs"] == ["NOT_NEEDED"]
 
 
 def test_a_window_that_is_too_short_is_named(kit: Kit) -> None:
-    site = site_with(kit, remote_shell=["sh", "-s"])
+    site = site_with_firmware(kit, remote_shell=["sh", "-s"])
     assert outcomes(kit, site)["maintenance"] == ["NOT_GIVEN"]
     assert outcomes(kit, site, datetime.now(UTC))["maintenance"] == ["TOO_SHORT"]
 
@@ -273,7 +273,7 @@ def test_only_a_final_answer_to_the_trial_of_a_job_is_a_refusal(
         (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    site = with_partition(site_with(kit), scheduler="slurm")
+    site = with_partition(site_with_firmware(kit), scheduler="slurm")
     job = Request("p1", ["n1"], 60, tmp_path / "log", site.partition.queue)
     *_, found = scheduler_findings(site, [job], "root")
     assert (found.outcome, found.text.rpartition("sbatch: ")[2] != "") == (outcome, True)

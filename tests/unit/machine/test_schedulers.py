@@ -566,11 +566,8 @@ def test_a_job_that_cannot_continue_stops_with_its_state(
     set_queue(batch, **({job: {**other, **fields}} if fields else {}))
     (batch / "nodes.json").write_text('{"nodes": {"n1": {"state": "free"}}}')
     kit = make_kit(tmp_path / "kit")
-    site = kit.site(hosts=["n1"])
     queue = Queue(stall_timeout_s=0.1, queue_timeout_s=0.1)
-    changes = {"scheduler": name, "queue": queue}
-    partition = site.partition.model_copy(update=changes)
-    run = kit.run(site=site.model_copy(update={"partition": partition}))
+    run = kit.run(site=kit.site(hosts=["n1"], scheduler=name, queue=queue))
     execute(run, name, lambda line: None)
     (line,) = judge_run(run).coverage.stopped
     assert line.startswith(f"job 00-0001: {message}")

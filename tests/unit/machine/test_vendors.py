@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 from tests.emulators.bmc import node as emulated_node
 from tests.emulators.bmc.reply import Reply
-from tests.emulators.bmc.rollouts import FileSlurm, firmware_with, path_with
+from tests.emulators.bmc.rollouts import FileSlurm, firmware_with, outcomes_of, path_with
 from tests.emulators.bmc.server import PASSWORD, USER
 from tests.emulators.bmc.vendor_server import Job, VendorEmulator, VendorMachine
 from tests.emulators.bmc.vendors import VENDORS
@@ -157,10 +157,6 @@ def make_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeLa
         emulator.__exit__(None, None, None)
 
 
-def outcomes(results: dict[str, ModeResult]) -> dict[str, str]:
-    return {name: str(result.outcome) for name, result in results.items()}
-
-
 NUMA_AND_SMT: dict[str, Settings_] = {
     "idrac-intel": {"smt": "off", "numa_per_socket": "2"},
     "idrac-amd": {"smt": "off", "numa_per_socket": "4"},
@@ -198,10 +194,10 @@ class TestModes:
     ) -> None:
         lab = make_lab(kind, {"now": {}, "new": NUMA_AND_SMT[kind]})
         before = dict(lab.machine().current)
-        assert outcomes(lab.enter("new")) == {"n1": "OK"}
+        assert outcomes_of(lab.enter("new")) == {"n1": "OK"}
         assert lab.machine().refused == [] and lab.machine().resets == 1
         assert lab.machine().current != before
-        assert outcomes(lab.rollout().restore()) == {"n1": "OK"}
+        assert outcomes_of(lab.rollout().restore()) == {"n1": "OK"}
         assert lab.machine().current == before and lab.slurm.drained == {}
 
     @pytest.mark.parametrize("kind", VENDORS)
@@ -215,12 +211,12 @@ class TestModes:
         with pytest.raises(NodeError, match="not in mode new: the firmware has") as error:
             lab.prove(host, "new")
         assert error.value.outcome is Outcome.OTHER_MODE
-        assert outcomes(lab.enter("new")) == {"n1": "OK"}
+        assert outcomes_of(lab.enter("new")) == {"n1": "OK"}
         assert lab.machine().refused == [] and lab.machine().resets == 1
         lab.prove(host, "new")
         again = lab.enter("new")
         assert lab.machine().resets == 1 and not again["n1"].changed
-        assert outcomes(lab.rollout().restore()) == {"n1": "OK"}
+        assert outcomes_of(lab.rollout().restore()) == {"n1": "OK"}
         assert lab.machine().current == before
 
     def test_the_changes_are_shown_before(self, make_lab: MakeLab) -> None:
@@ -275,7 +271,7 @@ class TestRefusals:
 
     def test_a_locked_bmc_that_needs_no_change_is_accepted(self, make_lab: MakeLab) -> None:
         lab = make_lab("idrac-intel", {"now": {"smt": "on"}}, n1="lockdown")
-        assert outcomes(lab.enter("now")) == {"n1": "OK"}
+        assert outcomes_of(lab.enter("now")) == {"n1": "OK"}
 
     @pytest.mark.fault("bmc-foreign-job")
     @pytest.mark.parametrize("fault", ["foreign-job", "foreign-update", "foreign-update-51st"])
@@ -313,7 +309,7 @@ class TestRefusals:
         rollout = lab.rollout(max_failures=1)
         rollout.transition.back_end.read(rollout.hosts[first], {})
         results = rollout.enter(lab.nodes, lab.target("new"))
-        assert outcomes(results) == {"n1": "OK", "n2": "REFUSED", "n3": "OK"}
+        assert outcomes_of(results) == {"n1": "OK", "n2": "REFUSED", "n3": "OK"}
 
     @pytest.mark.fault("bmc-job-fails")
     def test_a_job_that_fails_is_named_with_its_message(self, make_lab: MakeLab) -> None:
@@ -323,7 +319,7 @@ class TestRefusals:
         assert "job JID_1 is Failed: Unable to apply the settings." in result.text
         assert list(lab.slurm.drained) == ["n1"]
         lab.machine().fault = ""
-        assert outcomes(lab.rollout().restore()) == {"n1": "OK"} and lab.slurm.drained == {}
+        assert outcomes_of(lab.rollout().restore()) == {"n1": "OK"} and lab.slurm.drained == {}
 
     @pytest.mark.fault("bmc-job-missing")
     def test_a_node_is_not_reset_if_the_bmc_made_no_job(self, make_lab: MakeLab) -> None:
@@ -339,7 +335,7 @@ class TestRefusals:
         result = lab.enter("new")["n1"]
         assert (result.outcome, result.text) == (Outcome.BLOCKED, "job JID_0 runs now")
         job.state = "Completed"
-        assert outcomes(lab.enter("new")) == {"n1": "OK"}
+        assert outcomes_of(lab.enter("new")) == {"n1": "OK"}
 
     def test_settings_that_need_different_profiles_are_refused(self, make_lab: MakeLab) -> None:
         lab = make_lab("idrac-intel", {"new": {"power_profile": "performance", "turbo": "off"}})
@@ -359,17 +355,17 @@ class TestInterrupted:
             raise NodeError(Outcome.UNEXPECTED, "the command ends here")
 
         monkeypatch.setattr(rollout.transition.back_end, "reset", fail)
-        assert outcomes(rollout.enter(lab.nodes, lab.target("new"))) == {"n1": "UNEXPECTED"}
+        assert outcomes_of(rollout.enter(lab.nodes, lab.target("new"))) == {"n1": "UNEXPECTED"}
         assert [job.state for job in lab.machine().jobs] == ["Scheduled"]
         return lab
 
     def test_the_same_command_replaces_the_job(self, lab: Lab) -> None:
-        assert outcomes(lab.enter("new")) == {"n1": "OK"}
+        assert outcomes_of(lab.enter("new")) == {"n1": "OK"}
         assert lab.machine().current["LogicalProc"] == "Disabled"
         assert lab.machine().refused == [] and lab.machine().resets == 1
 
     def test_restore_deletes_the_job_without_a_reset(self, lab: Lab) -> None:
-        assert outcomes(lab.rollout().restore()) == {"n1": "OK"}
+        assert outcomes_of(lab.rollout().restore()) == {"n1": "OK"}
         assert lab.machine().jobs == [] and lab.machine().pending == {}
         assert lab.machine().resets == 0 and lab.slurm.drained == {}
 
@@ -414,5 +410,5 @@ class TestOddAnswers:
         else:
             assert result.outcome is Outcome.UNEXPECTED and "accepted: " in result.text
         monkeypatch.setattr(VendorEmulator, "answer", plain)
-        assert outcomes(lab.rollout().restore()) in ({}, {"n1": "OK"})
+        assert outcomes_of(lab.rollout().restore()) in ({}, {"n1": "OK"})
         assert lab.machine().current["LogicalProc"] == "Enabled" and lab.slurm.drained == {}

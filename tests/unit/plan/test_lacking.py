@@ -17,7 +17,6 @@ from proofmark.plan.lacking import (
     refuse_lacking,
 )
 from proofmark.plan.plan import Plan
-from proofmark.site.inventory import Site
 from proofmark.site.machines import Machine
 
 MACHINE = Machine(SYMBOLS, topology())
@@ -43,14 +42,8 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Kit:
     return made
 
 
-def site_of(kit: Kit, origin: str, **facts: Any) -> Site:
-    site = kit.site()
-    update = {"provision_from": origin, **facts}
-    return site.model_copy(update={"partition": site.partition.model_copy(update=update)})
-
-
 def plan_of(kit: Kit, suite: str, origin: str = "spack") -> Plan:
-    return make_plan(kit.benchmarks(), suite, site_of(kit, origin), MACHINE)
+    return make_plan(kit.benchmarks(), suite, kit.site(provision_from=origin), MACHINE)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +68,7 @@ def test_an_origin_has_its_alternative_and_the_common_cases(
 )
 def test_what_the_inventory_names_chooses(kit: Kit, named: list[str], case: str) -> None:
     packages = {name: {"prefix": "/apps", "version": "1"} for name in named}
-    site = site_of(kit, "preinstalled", preinstalled=packages)
+    site = kit.site(provision_from="preinstalled", preinstalled=packages)
     assert members_at(kit.benchmarks(), "quick", site).keys() == {case, "gamma"}
 
 
@@ -133,7 +126,7 @@ def test_packages_and_programs_that_lack(
 @pytest.mark.fault("origin-without-programs-of-the-suite")
 @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
 def test_a_plan_is_refused_with_code_programs_origin_and_suite(kit: Kit, injected: bool) -> None:
-    site = site_of(kit, "spack")
+    site = kit.site(provision_from="spack")
     has: dict[str, list[str] | None] = {"two": None, "three": None}
     made = plan_of(kit, "both" if injected else "quick")
     if not injected:

@@ -29,12 +29,10 @@ def names(count: int) -> tuple[str, ...]:
     return tuple(f"n{number:02d}" for number in range(count))
 
 
-def site_of(
+def site_of_fabric(
     kit: Kit, hosts: tuple[str, ...], fabric: dict[str, Any] | None = None, limit: int | None = None
 ) -> Site:
-    site = kit.site(hosts=hosts)
-    changes = {"fabric": Fabric.model_validate(fabric or {}), "nodes_per_job": limit}
-    return site.model_copy(update={"partition": site.partition.model_copy(update=changes)})
+    return kit.site(hosts=hosts, fabric=Fabric.model_validate(fabric or {}), nodes_per_job=limit)
 
 
 def plan_of(kit: Kit, site: Site, **use: Any) -> Plan:
@@ -48,7 +46,7 @@ def distance(site: Site, step: Step) -> set[str]:
 
 
 def test_all_rounds_of_a_small_partition_are_one_job(kit: Kit) -> None:
-    site = site_of(kit, names(8), LEAF)
+    site = site_of_fabric(kit, names(8), LEAF)
     made = plan_of(kit, site)
     steps = list(made.steps())
     assert made.totals.jobs == 1
@@ -68,7 +66,7 @@ def test_all_rounds_of_a_small_partition_are_one_job(kit: Kit) -> None:
 def test_a_plan_of_8305_nodes_has_the_rule_and_not_the_pairs(kit: Kit, tmp_path: Path) -> None:
     fabric = {"levels": [{"name": "leaf", "hosts_per_switch": 32}], "top": "spine"}
     hosts = tuple(f"n{number:04d}" for number in range(8305))
-    made = plan_of(kit, site_of(kit, hosts, fabric))
+    made = plan_of(kit, site_of_fabric(kit, hosts, fabric))
     steps = list(made.steps())
     text = json.dumps(made.model_dump(mode="json"))
     assert len(steps) == 16
@@ -80,7 +78,7 @@ def test_a_plan_of_8305_nodes_has_the_rule_and_not_the_pairs(kit: Kit, tmp_path:
 
 
 def test_pairs_that_measure_alone_share_no_switch(kit: Kit) -> None:
-    site = site_of(kit, names(16), LEAF)
+    site = site_of_fabric(kit, names(16), LEAF)
     made = plan_of(kit, site, pairs="alone")
     for step in made.steps():
         leaves = [
@@ -96,7 +94,7 @@ def test_pairs_that_measure_alone_share_no_switch(kit: Kit) -> None:
 
 
 def test_a_limit_of_nodes_per_job_divides_the_pairs(kit: Kit) -> None:
-    site = site_of(kit, names(9), LEAF, limit=4)
+    site = site_of_fabric(kit, names(9), LEAF, limit=4)
     made = plan_of(kit, site)
     jobs = [job for group in made.groups for job in group.jobs]
     assert [len(job.nodes) for job in jobs] == [3, 3, 3]
@@ -110,7 +108,7 @@ def test_a_limit_of_nodes_per_job_divides_the_pairs(kit: Kit) -> None:
 @given(st.integers(2, 40), st.integers(2, 12))
 def test_each_node_is_in_a_group_of_at_most_the_limit(count: int, limit: int) -> None:
     kit = Kit(Path("/nowhere"), mcdram=False)
-    groups = node_groups(site_of(kit, names(count), LEAF), limit)
+    groups = node_groups(site_of_fabric(kit, names(count), LEAF), limit)
     assert {host for group, _ in groups for host in group} == {*names(count)}
     assert all(2 <= len(group) <= limit for group, _ in groups)
 
@@ -118,7 +116,7 @@ def test_each_node_is_in_a_group_of_at_most_the_limit(count: int, limit: int) ->
 def test_the_hosts_of_a_switch_follow_each_other(kit: Kit) -> None:
     switches = {"a": "n[00,02,04]", "b": "n[01,03]"}
     fabric = {"levels": [{"name": "leaf", "switches": switches}]}
-    site = site_of(kit, names(7), fabric)
+    site = site_of_fabric(kit, names(7), fabric)
     made = plan_of(kit, site)
     (first, *_) = made.steps()
     assert first.round
@@ -130,7 +128,7 @@ def test_the_hosts_of_a_switch_follow_each_other(kit: Kit) -> None:
 
 
 def test_two_hosts_have_one_ordinary_step(kit: Kit) -> None:
-    (step,) = plan_of(kit, site_of(kit, names(2))).steps()
+    (step,) = plan_of(kit, site_of_fabric(kit, names(2))).steps()
     assert (step.scope, step.round) == ("job", None)
 
 
@@ -144,7 +142,7 @@ def test_two_hosts_have_one_ordinary_step(kit: Kit) -> None:
     ],
 )
 def test_a_damaged_rule_is_refused(kit: Kit, change: dict[str, Any], message: str) -> None:
-    made = plan_of(kit, site_of(kit, names(8), LEAF))
+    made = plan_of(kit, site_of_fabric(kit, names(8), LEAF))
     written = next(made.steps()).model_dump(mode="json")
     assert Step.model_validate(written).round == next(made.steps()).round
     with pytest.raises(ValidationError, match=message):
@@ -166,7 +164,7 @@ def test_a_use_names_its_pairs_completely(use: dict[str, Any], message: str) -> 
 
 
 def test_a_plan_of_an_earlier_version_has_pairs_of_neighbours(kit: Kit) -> None:
-    made = plan_of(kit, site_of(kit, names(8)), pairs="neighbours")
+    made = plan_of(kit, site_of_fabric(kit, names(8)), pairs="neighbours")
     text = json.dumps(made.model_dump(mode="json"))
     assert "round" not in json.loads(text)["groups"][0]["jobs"][0]["steps"][0]
     assert Plan.model_validate_json(text) == made
@@ -181,7 +179,7 @@ def test_a_reference_without_the_parameter_judges_no_pairs_that_share_links(kit:
         ("rounds", {"measured": "together"}, False),
         ("alone", {}, False),
     ):
-        site = site_of(kit, names(8), LEAF)
+        site = site_of_fabric(kit, names(8), LEAF)
         contract = contract_of([item(**limit, where=where)])
         limited = site.model_copy(update={"contract": contract})
         if refused:
@@ -192,7 +190,7 @@ def test_a_reference_without_the_parameter_judges_no_pairs_that_share_links(kit:
 
 
 def test_rules_of_equal_hosts_share_their_pairs(kit: Kit) -> None:
-    site = site_of(kit, names(32), LEAF)
+    site = site_of_fabric(kit, names(32), LEAF)
     ((_, switches),) = node_groups(site, None)
     fabric = site.partition.fabric
     one, again = (pair_rounds(fabric, switches, 16, "together") for _ in range(2))

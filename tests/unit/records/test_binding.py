@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.fixtures.finished import reports_of
-from tests.fixtures.kit import SYMBOLS, Kit, execution, make_kit, steps_of, topology
+from tests.fixtures.kit import SYMBOLS, Kit, carried_out, execution, make_kit, steps_of, topology
 from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 
@@ -27,9 +26,6 @@ from proofmark.plan.plan import Plan, Step, host_numa_domains, host_rank_cpus
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.records import binding
 from proofmark.records.binding import BindingCheck, HostNames, binding_error
-from proofmark.records.columns import Record
-from proofmark.records.read import read_run
-from proofmark.records.run_facts import RunParts
 from proofmark.runs.attempts import BindingReport, RankReport, read_binding
 from proofmark.site.machines import Machine
 from proofmark.site.partition import Partition
@@ -58,12 +54,6 @@ SECOND = '{"rank": 1, "host": "n2", "cpus": "1"}'
 BOTH = ("n1", "n2")
 
 
-def carried_out(kit: Kit) -> Sequence[Record]:
-    run = kit.run()
-    execute(run, "none", lambda line: None)
-    return read_run(RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run)))
-
-
 def openmp_program(kit: Kit) -> None:
     """Replace the program of the kit by an OpenMP program of two threads."""
     source = kit.folder / "fake.c"
@@ -90,7 +80,7 @@ def test_a_rank_that_was_not_bound(
     kit.case(launch="mpi", sweep={"size": 1})
     if injected:
         without("taskset", kit.folder, monkeypatch)
-    (record,) = carried_out(kit)
+    (record,) = kit.records(carried_out(kit.run()))
     assert record.valid is not injected
     assert injected == record.reason.startswith("rank 0 ran on CPUs 0-")
     assert injected == record.reason.endswith(", planned on 0")
@@ -109,9 +99,7 @@ def test_threads_on_each_others_cpus(kit: Kit, injected: bool) -> None:
         assert swapped != script
         (folder / "run.sh").write_text(swapped)
     execute(run, "none", lambda line: None)
-    (record,) = read_run(
-        RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
-    )
+    (record,) = kit.records(run)
     assert record.reason == ("thread 0 ran on CPUs 1, planned on 0" if injected else "")
     assert record.valid is not injected
     bound = json.loads((execution(folder) / "binding.json").read_text())
@@ -128,7 +116,7 @@ def test_memory_that_was_not_bound(
     kit.case(launch="mpi", sweep={"size": 1, "memory": "ddr"})
     if injected:
         without("numactl", kit.folder, monkeypatch)
-    (record,) = carried_out(kit)
+    (record,) = kit.records(carried_out(kit.run()))
     expected = "rank 0 had the memory policy default, planned bind:0" if injected else ""
     assert (record.reason, record.valid) == (expected, not injected)
 

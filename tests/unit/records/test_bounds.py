@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fixtures.finished import reports_of
 from tests.fixtures.fleet import fleet_run
-from tests.fixtures.kit import make_kit
+from tests.fixtures.kit import carried_out, make_kit
 from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import PROBES, ROOT
 
@@ -21,12 +20,9 @@ from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.cases.reference import Metric
 from proofmark.common.errors import BadInput
 from proofmark.common.message import NOTHING
-from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judge_run
 from proofmark.plan.plan import Step
 from proofmark.records.columns import Record
-from proofmark.records.read import read_run
-from proofmark.records.run_facts import RunParts
 from proofmark.records.step_records import Bound, StepBounds, ValueBounds
 from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of
 from proofmark.site.node.facts import parse_probe
@@ -77,11 +73,8 @@ def measured(folder: Path, number: str, **metric: Any) -> Record:
     kit = make_kit(folder / number)
     kit.case(sweep={"size": 1}, metrics={"rate": {**RATE, **metric}})
     kit.program(f'echo "size $1"; echo "rate {number}"; echo END')
-    run = kit.run()
-    execute(run, "none", lambda line: None)
-    (record,) = read_run(
-        RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
-    )
+    run = carried_out(kit.run())
+    (record,) = kit.records(run)
     return record
 
 
@@ -147,11 +140,8 @@ def test_a_time_is_positive_and_within_the_time_limit(
     metric = {"unit": "us", "better": "lower", "bound": "{message_s}", "what": "how slow"}
     kit.case(sweep={"size": 1}, timeout=60, metrics={"rate": metric}, read=read)
     kit.program(f'echo "rate {value}"; echo END')
-    run = kit.run()
-    execute(run, "none", lambda line: None)
-    (record,) = read_run(
-        RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
-    )
+    run = carried_out(kit.run())
+    (record,) = kit.records(run)
     assert record.valid == (not reason)
     assert record.reason.startswith(reason)
 

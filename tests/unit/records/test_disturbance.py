@@ -13,13 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.finished import judged, seal
-from tests.fixtures.kit import LIMIT, Kit, execution, steps_of
+from tests.fixtures.kit import LIMIT, Kit, carried_out, execution, steps_of
 from tests.fixtures.messages import disturbed, said
 from tests.unit.judge.test_verdict import record
 
 from proofmark.cases.case import Case, Undisturbed
 from proofmark.common.message import NOTHING, Message
-from proofmark.jobs.execute import execute
 from proofmark.jobs.launcher import launcher
 from proofmark.records.columns import Record, Records
 from proofmark.records.disturbance import changed_repeats, tick_reason, without_disturbed
@@ -50,9 +49,7 @@ def measured(kit: Kit, rates: Sequence[float], **case: Any) -> Run:
     kit.program(PROGRAM.format(table=table))
     uses = {"quick": {"sweep": {"size": 1}, "repeats": len(rates)}}
     kit.case(**{"suites": uses, "undisturbed": UNDISTURBED, "references": [LIMIT], **case})
-    run = kit.run()
-    execute(run, "none", lambda line: None)
-    return run
+    return carried_out(kit.run())
 
 
 def answer(kit: Kit, rates: Sequence[float], **case: Any) -> tuple[str, str]:

@@ -10,15 +10,12 @@ from typing import Any
 
 import pytest
 from tests.emulators.stripes import write_tool
-from tests.fixtures.finished import reports_of
-from tests.fixtures.kit import OUTPUT, Kit, execution, make_kit, steps_of
+from tests.fixtures.kit import OUTPUT, Kit, execution, kit_with, steps_of
 
 from proofmark.jobs.step_script import layout_functions
 from proofmark.plan.file_layout import FileLayout
 from proofmark.records.columns import Record
 from proofmark.records.execution_checks import layout_error
-from proofmark.records.read import read_run
-from proofmark.records.run_facts import RunParts
 from proofmark.runs.run import Run
 from proofmark.site.file_systems import Scratch, kinds
 from proofmark.site.inventory import Site
@@ -27,13 +24,11 @@ WRITING = f'echo "a file" >"$SCRATCH/one file"; {OUTPUT}'
 SHELLS = {"dash": ["/usr/bin/dash"], "busybox": ["/usr/bin/busybox", "sh"]}
 
 
-def site_of(kit: Kit, kind: str | None, path: str = "scratch", **facts: Any) -> Site:
+def site_with_scratch(kit: Kit, kind: str | None, path: str = "scratch") -> Site:
     """Return the site of `kit` with a scratch of the type `kind`."""
-    site, folder = kit.site(), kit.folder / path
+    folder = kit.folder / path
     folder.mkdir(exist_ok=True)
-    scratch = Scratch(path=str(folder), type=kind, **facts)
-    partition = site.partition.model_copy(update={"scratch": scratch})
-    return site.model_copy(update={"partition": partition})
+    return kit.site(scratch=Scratch(path=str(folder), type=kind))
 
 
 def run_steps(
@@ -50,16 +45,10 @@ def run_steps(
             stdin=subprocess.DEVNULL,
             timeout=300,
         )
-    return run, list(
-        read_run(RunParts(run, kit.benchmarks(), site, kit.software(), reports_of(run)))
-    )
+    return run, list(kit.records(run, site))
 
 
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    made = make_kit(tmp_path)
-    made.program(WRITING)
-    return made
+kit = kit_with(program=WRITING)
 
 
 def sweep(**axes: Any) -> dict[str, Any]:
@@ -74,7 +63,7 @@ class TestStripes:
     @pytest.mark.parametrize("tool", sorted(TOOLS))
     def test_the_folder_of_a_step_gets_its_layout(self, kit: Kit, tool: str) -> None:
         kit.case(**sweep(**STRIPES))
-        site = site_of(kit, TOOLS[tool])
+        site = site_with_scratch(kit, TOOLS[tool])
         run, (record,) = run_steps(kit, site, write_tool(kit.folder / "tools", tool))
         assert record.valid, record.reason
         assert record.parameters == {"size": 1, **STRIPES}
@@ -100,7 +89,7 @@ class TestStripes:
     ) -> None:
         kit.case(**sweep(**STRIPES))
         tools = None if how is None else write_tool(kit.folder / "tools", "lfs", **how)
-        _, (record,) = run_steps(kit, site_of(kit, "lustre"), tools, SHELLS[shell])
+        _, (record,) = run_steps(kit, site_with_scratch(kit, "lustre"), tools, SHELLS[shell])
         assert (record.reason or "").startswith(expected)
         assert record.valid is not bool(expected)
 
@@ -109,7 +98,7 @@ class TestStripes:
         kit.program()
         kit.case(**sweep(**STRIPES))
         _, (record,) = run_steps(
-            kit, site_of(kit, "lustre"), write_tool(kit.folder / "tools", "lfs")
+            kit, site_with_scratch(kit, "lustre"), write_tool(kit.folder / "tools", "lfs")
         )
         assert record.reason.startswith("layout.txt is missing or empty")
 
@@ -118,14 +107,14 @@ class TestStripes:
     def test_the_path_is_data(self, kit: Kit, path: str) -> None:
         kit.case(**sweep(stripe_count=2))
         kit.program(f'cd "$SCRATCH" && echo 1 >"\\$(touch hacked)"; {OUTPUT}')
-        site = site_of(kit, "lustre", path)
+        site = site_with_scratch(kit, "lustre", path)
         _, (record,) = run_steps(kit, site, write_tool(kit.folder / "tools", "lfs"))
         assert record.valid, record.reason
         assert not list(kit.folder.rglob("hacked"))
 
     def test_the_value_default_keeps_the_layout(self, kit: Kit) -> None:
         kit.case(**sweep(stripe_count="default"))
-        run, (record,) = run_steps(kit, site_of(kit, None), None)
+        run, (record,) = run_steps(kit, site_with_scratch(kit, None), None)
         assert record.valid
         assert run.plan.steps() and all(step.layout is None for step in run.plan.steps())
 

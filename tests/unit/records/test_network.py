@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fixtures.finished import reports_of
 from tests.fixtures.kit import Kit, execution, steps_of
 from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
@@ -24,8 +23,6 @@ from proofmark.plan.step import Step
 from proofmark.records.binding import HostNames
 from proofmark.records.columns import Record
 from proofmark.records.network import NetworkCheck, adapters_that_moved
-from proofmark.records.read import read_run
-from proofmark.records.run_facts import RunParts
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
@@ -125,11 +122,10 @@ def ip(inside: Sequence[str], *lines: str) -> None:
     )
 
 
-def site(kit: Kit, network: Network | None, origin: str = "measured") -> Site:
-    given = kit.site(hosts=NODES)
-    changes = {"fabric": Fabric(network=network), "origin": origin, "scheduler": "slurm"}
-    partition = given.partition.model_copy(update=changes)
-    return given.model_copy(update={"partition": partition, "aliases": {}})
+def site_with_network(kit: Kit, network: Network | None, origin: str = "measured") -> Site:
+    changes: dict[str, Any] = {"origin": origin, "scheduler": "slurm"}
+    site = kit.site(hosts=NODES, fabric=Fabric(network=network), **changes)
+    return site.model_copy(update={"aliases": {}})
 
 
 def finished_run(kit: Kit, pair: Pair, at: Site) -> Run:
@@ -146,7 +142,7 @@ def finished_run(kit: Kit, pair: Pair, at: Site) -> Run:
 
 def records(kit: Kit, run: Run, at: Site) -> dict[int, Record]:
     """Return the records by the parameter `size`."""
-    found = read_run(RunParts(run, kit.benchmarks(), at, kit.software(), reports_of(run)))
+    found = kit.records(run, at)
     return {int(dict(each.parameters)["size"]): each for each in found}
 
 
@@ -171,7 +167,7 @@ def mover(kit: Kit, pair: Pair, count: int = BYTES) -> None:
 def test_two_links_between_two_nodes(kit: Kit) -> None:
     """Size 1 uses the link that the inventory names (control), size 2 the other one (fault)."""
     case(kit, [1, 2])
-    at = site(kit, Network(kind="ethernet", interfaces=["fast*"]))
+    at = site_with_network(kit, Network(kind="ethernet", interfaces=["fast*"]))
     with two_nodes() as pair:
         mover(kit, pair)
         run = finished_run(kit, pair, at)
@@ -182,7 +178,7 @@ def test_two_links_between_two_nodes(kit: Kit) -> None:
     for node, reason in zip(NODES, (first, second), strict=True):
         assert reason.startswith(f"{node}: slow0 (ethernet) carried 8")
         assert ", and ethernet (fast*) 0.0 MB, of at least 67.1 MB to and from" in reason
-    emulated = site(kit, Network(kind="ethernet", interfaces=["fast*"]), "emulated")
+    emulated = site_with_network(kit, Network(kind="ethernet", interfaces=["fast*"]), "emulated")
     assert not records(kit, run, emulated)[2].valid
 
 
@@ -190,7 +186,7 @@ def test_two_links_between_two_nodes(kit: Kit) -> None:
 @pytest.mark.parametrize("network", [None, Network(kind="ethernet")])
 def test_without_a_named_link_any_ethernet_is_valid(kit: Kit, network: Network | None) -> None:
     case(kit, [2])
-    at = site(kit, network)
+    at = site_with_network(kit, network)
     with two_nodes() as pair:
         mover(kit, pair)
         run = finished_run(kit, pair, at)
@@ -236,7 +232,7 @@ def test_adapters_of_a_tree_of_sysfs(kit: Kit, tree: str, how: str) -> None:
     port += "_64" if extended else ""
     kind: Any = "omni-path" if tree == "omni-path" else "infiniband"
     case(kit, [1])
-    at = site(kit, Network(kind=kind))
+    at = site_with_network(kit, Network(kind=kind))
     with two_nodes(roots) as pair:
         if how == "control":
             program_of_tree(kit, roots, [port], BYTES // unit)
@@ -267,12 +263,12 @@ class TestSamples:
         port = "infiniband/hfi1_0/ports/1/counters/port_xmit_data"
         program_of_tree(kit, roots, [port], BYTES // 8)
         with two_nodes(roots) as pair:
-            return finished_run(kit, pair, site(kit, Network(kind="omni-path")))
+            return finished_run(kit, pair, site_with_network(kit, Network(kind="omni-path")))
 
     @pytest.mark.fault("network-counters-missing")
     def test_missing_and_damaged_samples(self, kit: Kit, run: Run) -> None:
-        at = site(kit, Network(kind="omni-path"))
-        emulated = site(kit, Network(kind="omni-path"), "emulated")
+        at = site_with_network(kit, Network(kind="omni-path"))
+        emulated = site_with_network(kit, Network(kind="omni-path"), "emulated")
         assert records(kit, run, at)[1].valid  # the control
         (folder,) = run.folder.glob("workdir/jobs/*/attempt-1/network/1-*")
         damaged = folder / "nb2.after"
@@ -290,7 +286,7 @@ class TestSamples:
 
     def test_samples_of_another_time_are_not_used(self, kit: Kit, run: Run) -> None:
         """A job may execute a step several times: the samples around the execution count."""
-        at = site(kit, Network(kind="omni-path"))
+        at = site_with_network(kit, Network(kind="omni-path"))
         (folder,) = run.folder.glob("workdir/jobs/*/attempt-1/network/1-*")
         late = folder.with_name(folder.name.replace("1-", "2-", 1))
         folder.rename(late)
@@ -307,18 +303,18 @@ class TestSamples:
         command = ["unshare", "--uts", "sh", "-c", f"hostname {NODES[0]}; sh {step}/run.sh"]
         subprocess.run(command, check=True, stdin=subprocess.DEVNULL, timeout=300)
         assert execution(step, 2).exists()
-        at = site(kit, Network(kind="omni-path"))
-        found = list(read_run(RunParts(run, kit.benchmarks(), at, kit.software(), reports_of(run))))
+        at = site_with_network(kit, Network(kind="omni-path"))
+        found = list(kit.records(run, at))
         assert [each.valid for each in found] == [True, True]
 
 
 def test_a_step_that_moves_little_is_not_checked(kit: Kit) -> None:
     for least, checked in ((LEAST, LEAST), (LEAST - 1, 0)):
         kit.case(sweep={"size": 1, "nodes": 2}, network_bytes=least)
-        (step,) = kit.plan(site=site(kit, Network(kind="infiniband"))).steps()
+        (step,) = kit.plan(site=site_with_network(kit, Network(kind="infiniband"))).steps()
         assert step.network_bytes == checked
     kit.case(sweep={"size": 1}, network_bytes=LEAST)
-    (step,) = kit.plan(site=site(kit, Network(kind="infiniband"))).steps()
+    (step,) = kit.plan(site=site_with_network(kit, Network(kind="infiniband"))).steps()
     assert step.network_bytes == 0
 
 

@@ -16,7 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.finished import judged, seal
 from tests.fixtures.hogs import DISTURB, SAMPLED, SPIN, hogs
-from tests.fixtures.kit import LIMIT, OUTPUT, Kit, execution, left_behind, steps_of, until
+from tests.fixtures.kit import (
+    LIMIT,
+    OUTPUT,
+    Kit,
+    carried_out,
+    execution,
+    left_behind,
+    steps_of,
+    until,
+)
 from tests.folders import ROOT
 from tests.processes import running
 
@@ -223,11 +232,9 @@ class TestHogs:
 
     @pytest.mark.fault("noise-emulated")
     def test_an_emulated_record_stays_valid(self, kit: Kit) -> None:
-        site = kit.site()
         kit.program(f"{DISTURB}{OUTPUT}")
         kit.case(sweep={"size": 1}, launch="threads")
-        emulated = site.partition.model_copy(update={"origin": "emulated"})
-        run = kit.run(site=site.model_copy(update={"partition": emulated}))
+        run = kit.run(site=kit.site(origin="emulated"))
         result = measured(run)
         assert (result.record.valid, result.values) == (True, (100,))
         assert executions(run) == ["execution-1"]
@@ -351,8 +358,7 @@ class TestFile:
         "content", ["", "{}", "[1]", '[{"host": "n1"}]', json.dumps([{**QUIET, "ranks_s": -1}])]
     )
     def test_a_damaged_file_makes_the_figure_invalid(self, kit: Kit, content: str) -> None:
-        run = staged(kit, ":")
-        execute(run, "none", lambda line: None)
+        run = carried_out(staged(kit, ":"))
         folder = execution(steps_of(run)[0])
         (folder / "noise.json").write_text(content)
         seal(folder)
@@ -362,8 +368,7 @@ class TestFile:
 
     @pytest.mark.fault("noise-changed")
     def test_a_changed_file_makes_the_figure_invalid(self, kit: Kit) -> None:
-        run = staged(kit, ":")
-        execute(run, "none", lambda line: None)
+        run = carried_out(staged(kit, ":"))
         (execution(steps_of(run)[0]) / "noise.json").write_text(json.dumps([QUIET]))
         (result,) = judged(run).results
         assert (result.verdict, result.reason) == (
@@ -372,8 +377,7 @@ class TestFile:
 
     def test_recorded_samples_of_a_quiet_node_are_judged(self, kit: Kit) -> None:
         """Control: nothing is injected."""
-        run = staged(kit, ":")
-        execute(run, "none", lambda line: None)
+        run = carried_out(staged(kit, ":"))
         folder = execution(steps_of(run)[0])
         (folder / "noise.json").write_text(json.dumps([QUIET]))
         seal(folder)

@@ -11,18 +11,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fixtures.finished import reports_of, seal, write_execution
-from tests.fixtures.kit import FAKE, SOUND, Kit, described, execution, make_kit, steps_of
+from tests.fixtures.finished import seal, write_execution
+from tests.fixtures.kit import (
+    FAKE,
+    SOUND,
+    Kit,
+    carried_out,
+    described,
+    execution,
+    kit_with,
+    steps_of,
+)
 
 from proofmark.cases.reader.engine import Reading
 from proofmark.common.message import NOTHING
-from proofmark.jobs.execute import execute
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.records.columns import Record, Records
 from proofmark.records.execution_checks import spread
 from proofmark.records.parquet_table import SCHEMA, table
-from proofmark.records.read import read_run
-from proofmark.records.run_facts import RunParts
 from proofmark.runs.attempts import attempts, last_words
 from proofmark.runs.run import Run
 from proofmark.site.node.cpu import cpu_list_text
@@ -30,27 +36,17 @@ from proofmark.site.node.cpu import cpu_list_text
 HOST = os.uname().nodename
 
 
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    made = make_kit(tmp_path)
-    made.case(sweep={"size": [1, 2]})
-    return made
+kit = kit_with(sweep={"size": [1, 2]})
 
 
 def carry_out(kit: Kit, run: Run | None = None) -> Run:
-    run = run or kit.run()
-    execute(run, "none", lambda line: None)
-    return run
-
-
-def records(kit: Kit, run: Run) -> Records:
-    return read_run(RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run)))
+    return carried_out(run or kit.run())
 
 
 def after(kit: Kit, program: str) -> tuple[Record, Record]:
     """Return the records of both steps if the first one runs `program`."""
     kit.program(f'if [ "$1" = 1 ]; then {program}; else {SOUND}; fi')
-    first, second = records(kit, carry_out(kit))
+    first, second = kit.records(carry_out(kit))
     assert (second.valid, second.value) == (
         True,
         100,
@@ -82,7 +78,7 @@ class TestFaults:
         software = kit.software()
         programs = {**software.packages["fake"].programs, "gone": described(gone)}
         run = carry_out(kit, kit.run(kit.software(programs=programs)))
-        *sound, lost = records(kit, run)
+        *sound, lost = kit.records(run)
         assert [record.valid for record in sound] == [True, True]
         assert (lost.valid, lost.value) == (False, None)
         assert lost.reason.startswith("exit code 127 (gone not found): ")
@@ -149,7 +145,7 @@ class TestFaults:
         read["facts"] = []
         kit.case(read=read)
         kit.program('echo "rate $1 = 100"; echo "rate = 90"; echo END')
-        found = [*records(kit, carry_out(kit))]
+        found = [*kit.records(carry_out(kit))]
         lacking = [each.reason for each in found if each.value == 90]
         assert lacking == [
             f"planned size {size}, the output does not state size" for size in (1, 2)
@@ -165,7 +161,7 @@ class TestFaults:
         time = {"unit": "s", "better": "lower", "bound": 1e-9, "what": "a time"}
         kit.case(read=read, metrics={**FAKE["metrics"], "time": time})
         kit.program('echo "rate $1 = 100"; echo "time = 9"; echo END')
-        found = records(kit, carry_out(kit))
+        found = kit.records(carry_out(kit))
         assert [(each.value, each.reason) for each in found] == [(100, ""), (9, "")] * 2
 
 
@@ -184,7 +180,7 @@ class TestNodeInTheOutput:
         """A file that another node left, or that a user copied."""
         kit.case(sweep={"size": 1}, read=read)
         kit.program(f'echo "on {host}"; {SOUND}')
-        (record,) = records(kit, carry_out(kit))
+        (record,) = kit.records(carry_out(kit))
         assert (record.valid, record.node) == (valid, "localhost" if valid else host)
         assert valid or record.reason == f"the output names node 'n9', the step ran on {HOST}"
 
@@ -207,7 +203,7 @@ class TestNodeInTheOutput:
         ]
         output = f"on {named}\nsize 1\nrate 100\nEND\n"
         write_execution(steps_of(run)[0], "n1", {"stdout": output}, binding=binding)
-        (record,) = records(kit, run)
+        (record,) = kit.records(run)
         assert record.valid == valid, record.reason
 
 
@@ -219,7 +215,7 @@ def test_the_ranks_and_threads_of_a_step_are_parameters_of_its_figures(
     kit: Kit, launch: str, threads: int, recorded: set[str]
 ) -> None:
     kit.case(sweep={"size": 1, "threads": threads}, launch=launch)
-    (record,) = records(kit, carry_out(kit))
+    (record,) = kit.records(carry_out(kit))
     assert record.parameters.keys() == {"size", *recorded}
 
 
@@ -285,9 +281,9 @@ class TestAttempts:
         run = kit.run()
         for step in steps_of(run):
             write(step, **{"stdout": f"size {step.name[-1]}\nrate 100\nEND\n"})
-        assert [record.valid for record in records(kit, run)] == [True, True]
+        assert [record.valid for record in kit.records(run)] == [True, True]
         write(steps_of(run)[0], **{name: content})
-        first, second = records(kit, run)
+        first, second = kit.records(run)
         assert (first.valid, second.valid) == (False, True)
         file = {"when": "when.json", "binding": "binding.json"}.get(name, name)
         assert first.reason.startswith(f"{file} is damaged: ")
@@ -315,13 +311,13 @@ class TestBinding:
     ) -> None:
         lines = [{"rank": rank, "host": HOST, "cpus": cpus} for rank, cpus in enumerate(bound)]
         write(steps_of(run)[0], binding=json.dumps(lines))
-        (record,) = records(kit, run)
+        (record,) = kit.records(run)
         assert (record.reason, record.valid) == (reason, not reason)
 
     def test_the_order_of_the_ranks_in_the_report_is_irrelevant(self, kit: Kit, run: Run) -> None:
         lines = [{"rank": rank, "host": HOST, "cpus": f"{rank}"} for rank in (1, 0)]
         write(steps_of(run)[0], binding=json.dumps(lines))
-        assert records(kit, run)[0].valid
+        assert kit.records(run)[0].valid
 
 
 class TestLastWords:
@@ -351,7 +347,7 @@ class TestLastWords:
 
 class TestTable:
     def test_a_row_is_a_record(self, kit: Kit) -> None:
-        found = table(records(kit, carry_out(kit)))
+        found = table(kit.records(carry_out(kit)))
         assert dict(found.schema) == dict(SCHEMA)
         assert found["value"].to_list() == [100, 100]
         assert found["parameters"].to_list() == ['{"size": 1}', '{"size": 2}']
@@ -368,7 +364,7 @@ class TestTable:
     ) -> None:
         kit.case(sweep={"size": [planned]})
         kit.program(SOUND.replace("$1", "1"))
-        (record,) = records(kit, carry_out(kit))
+        (record,) = kit.records(carry_out(kit))
         assert record.valid is same
 
     @pytest.mark.parametrize(("printed", "same"), [("1.0", True), ("1.5", False)])
@@ -380,5 +376,5 @@ class TestTable:
         read["facts"] = [r"size (?P<size>\S+)"]
         kit.case(sweep={"size": 1}, read=read)
         kit.program(SOUND.replace("$1", printed))
-        (record,) = records(kit, carry_out(kit))
+        (record,) = kit.records(carry_out(kit))
         assert record.valid is same

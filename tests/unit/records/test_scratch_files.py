@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from tests.fixtures.finished import judged, reports_of, seal
+from tests.fixtures.finished import judged, seal
 from tests.fixtures.kit import FAKE, OUTPUT, Kit, execution, make_kit, steps_of
 from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
@@ -23,9 +23,7 @@ from proofmark.jobs.launcher import LAUNCHERS, Launch
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.plan.step import Step, WrittenFiles
 from proofmark.records.columns import Record
-from proofmark.records.read import read_run
 from proofmark.records.run_facts import (
-    RunParts,
     read_scratch_files,
     scratch_error,
 )
@@ -80,9 +78,7 @@ def record(
         inside = f'{before} && exec "$@"'
         command = ["unshare", "--mount", "sh", "-c", inside, "sh", *command]
     subprocess.run(command, check=False, cwd=kit.folder, stdin=subprocess.DEVNULL, timeout=300)
-    (found,) = read_run(
-        RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
-    )
+    (found,) = kit.records(run)
     return found
 
 
@@ -350,9 +346,7 @@ class TestReport:
         elif how == "damaged":
             path.write_text("{")
             seal(execution(step))
-        (found,) = read_run(
-            RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
-        )
+        (found,) = kit.records(run)
         assert (
             found.reason
             == {

@@ -13,13 +13,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fixtures.kit import examples, execution, make_kit
+from tests.fixtures.kit import examples, execution
 from tests.reference import archives
 
 import proofmark
 from proofmark.cli.main import main
 from proofmark.common.message import Message, rendered
-from proofmark.jobs.execute import execute
 from proofmark.judge.baseline_files import judged_figures
 from proofmark.judge.judging import Read, judged, read_and_judge
 from proofmark.judge.verdict import write_verdict
@@ -44,18 +43,10 @@ NOBODY = 65534
 UNJUDGED = 4
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a finished run. No test changes it."""
-    made = make_kit(tmp_path_factory.mktemp("original")).run()
-    execute(made, "none", lambda line: None)
-    return made.folder
-
-
 @pytest.fixture
-def run(tmp_path: Path, original: Path) -> Run:
+def run(tmp_path: Path, finished_run: Path) -> Run:
     """Return a sealed run whose readings are stored."""
-    folder = shutil.copytree(original, tmp_path / "runs" / original.name)
+    folder = shutil.copytree(finished_run, tmp_path / "runs" / finished_run.name)
     made = seal(Path(folder)).run()
     store(made)
     return made
@@ -273,13 +264,15 @@ def test_each_change_of_the_reader_changes_its_digest(
 @examples(0.5)
 @given(text=st.binary(max_size=40), where=st.floats(0, 1), cut=st.booleans())
 def test_a_changed_output_is_read_again(
-    original: Path,
+    finished_run: Path,
     tmp_path_factory: pytest.TempPathFactory,
     text: bytes,
     where: float,
     cut: bool,
 ) -> None:
-    folder = Path(shutil.copytree(original, tmp_path_factory.mktemp("changed") / original.name))
+    folder = Path(
+        shutil.copytree(finished_run, tmp_path_factory.mktemp("changed") / finished_run.name)
+    )
     step = folder / "workdir/steps/0001-fake-1"
     first = seal(folder).run()
     store(first)
@@ -329,9 +322,11 @@ PLACES = st.floats(0, 1)
     )
 )
 def test_a_damaged_file_is_not_used(
-    original: Path, tmp_path_factory: pytest.TempPathFactory, change: Change
+    finished_run: Path, tmp_path_factory: pytest.TempPathFactory, change: Change
 ) -> None:
-    folder = Path(shutil.copytree(original, tmp_path_factory.mktemp("damaged") / original.name))
+    folder = Path(
+        shutil.copytree(finished_run, tmp_path_factory.mktemp("damaged") / finished_run.name)
+    )
     run = seal(folder).run()
     store(run)
     path = run.products.readings

@@ -9,17 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.fixtures.finished import reports_of
-from tests.fixtures.kit import Kit, execution, make_kit, steps_of
+from tests.fixtures.kit import Kit, carried_out, execution, make_kit, steps_of
 from tests.unit.plan.test_papers import of
 
-from proofmark.jobs.execute import execute
 from proofmark.plan.plan import Step
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.records.binding import binding_error
 from proofmark.records.columns import Record
-from proofmark.records.read import read_run
-from proofmark.records.run_facts import RunParts
 from proofmark.runs.attempts import read_binding
 
 THREADS = """
@@ -49,13 +45,12 @@ def kit(tmp_path: Path, program: Path) -> Kit:
     return kit
 
 
-def carried_out(kit: Kit, setting: str = "") -> Sequence[Record]:
+def records_of_two_threads(kit: Kit, setting: str = "") -> Sequence[Record]:
     """Run a rank of two threads whose program changes its environment by `setting`."""
     kit.program(f'{setting}\nexec "${{0%/*}}/threads"')
     kit.case(launch="mpi", sweep={"size": 2, "ranks": 1, "threads": 2})
-    run = kit.run()
-    execute(run, "none", lambda line: None)
-    return read_run(RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run)))
+    run = carried_out(kit.run())
+    return kit.records(run)
 
 
 @pytest.mark.fault("rank-threads-not-bound")
@@ -75,7 +70,7 @@ def carried_out(kit: Kit, setting: str = "") -> Sequence[Record]:
     ids=["control", "not bound", "both on one CPU"],
 )
 def test_each_thread_of_a_rank_has_its_own_cpu(kit: Kit, setting: str, reason: str) -> None:
-    (record,) = carried_out(kit, setting)
+    (record,) = records_of_two_threads(kit, setting)
     assert (record.reason, record.valid) == (reason, not reason)
 
 
@@ -141,11 +136,8 @@ def test_the_kernel_reports_the_threads_of_a_silent_runtime(
     """A program of threads, without MPI, as STREAM is."""
     kit.program(f'{setting}\nexec "${{0%/*}}/threads"')
     kit.case(launch="threads", sweep={"size": 2, "threads": 2})
-    run = kit.run()
-    execute(run, "none", lambda line: None)
-    (record,) = read_run(
-        RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
-    )
+    run = carried_out(kit.run())
+    (record,) = kit.records(run)
     assert record.reason.startswith(reason)
     assert record.valid is (reason == "")
     entries = json.loads((execution(steps_of(run)[0]) / "binding.json").read_text())

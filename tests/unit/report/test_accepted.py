@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.fixtures import report_run
 from tests.fixtures.finished import written_verdict
-from tests.fixtures.kit import local_site, make_kit
+from tests.fixtures.kit import known_case, local_site
 from tests.fixtures.probes import node_facts
 from tests.fixtures.report_run import made_run
 from tests.unit.judge.test_verdict import record, reference
@@ -33,12 +33,7 @@ from proofmark.site.partition import JudgeExpected
 TYPICAL = Reference(metric="rate", kind="expected", source="s", rule="typical_hpl")
 
 
-@pytest.fixture(scope="module")
-def known(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, Benchmarks]:
-    """Return a plan with four steps of one case, and the case."""
-    kit = make_kit(tmp_path_factory.mktemp("kit"))
-    kit.case(sweep={"size": [1, 2, 3, 4]})
-    return kit.plan(), kit.benchmarks()
+known = known_case(sweep={"size": [1, 2, 3, 4]})
 
 
 def judged(

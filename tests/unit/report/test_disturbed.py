@@ -7,10 +7,9 @@ import re
 from pathlib import Path
 
 from tests.fixtures.finished import judged, seal
-from tests.fixtures.kit import Kit, execution, make_kit, steps_of
+from tests.fixtures.kit import Kit, carried_out, execution, make_kit, steps_of
 
 from proofmark.common.files import write_atomic
-from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judge_run
 from proofmark.report.render import view
 from proofmark.report.run_data import gather
@@ -32,8 +31,7 @@ def text_of(run: Run) -> str:
 def staged(folder: Path, *, disturbed: bool) -> Run:
     kit: Kit = make_kit(folder)
     kit.case(sweep={"size": 1})
-    run = kit.run()
-    execute(run, "none", lambda line: None)
+    run = carried_out(kit.run())
     (step,) = steps_of(run)
     if disturbed:
         write_atomic(execution(step) / "noise.json", json.dumps([NODE]))

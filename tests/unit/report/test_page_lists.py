@@ -14,14 +14,13 @@ import pytest
 from tests.fixtures.cells import Tables, lists
 from tests.fixtures.finished import own_number, seal, written_verdict
 from tests.fixtures.fleet import fleet_run
-from tests.fixtures.kit import execution, item, make_kit, steps_of
+from tests.fixtures.kit import carried_out, execution, item, make_kit, steps_of
 from tests.fixtures.messages import said
 from tests.fixtures.pages import Page
 from tests.fixtures.pairs import fleet_of_nodes
 from tests.fixtures.report_run import page_of
 from tests.unit.report.test_disturbed import NODE
 
-from proofmark.jobs.execute import execute
 from proofmark.judge.coverage import Degraded, Uncovered
 from proofmark.judge.diagnosis.bad_nodes import rma
 from proofmark.judge.verdict import Verdict
@@ -242,8 +241,7 @@ def test_slow_nodes_of_unknown_hardware_may_be_another_kind(
 def test_each_step_is_a_row_and_the_example_is_one_that_ran(tmp_path: Path) -> None:
     kit = make_kit(tmp_path)
     kit.case(sweep={"size": [1, 2, 3]})
-    run = kit.run()
-    execute(run, "none", lambda line: None)
+    run = carried_out(kit.run())
     first, *others = steps_of(run)
     shutil.rmtree(execution(first))
     page = page_of(run, written_verdict(run))

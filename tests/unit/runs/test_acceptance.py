@@ -18,14 +18,13 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.fixtures.kit import FAKE, execution, make_kit
+from tests.fixtures.kit import FAKE, carried_out, execution, make_kit
 from tests.fixtures.place import open_kit
 from tests.folders import ROOT, let_all_enter
 from tests.forks import tool
 
 import proofmark
 from proofmark.cli.main import main
-from proofmark.jobs.execute import execute
 from proofmark.report import products
 from proofmark.site.contract_document import Contract
 
@@ -98,8 +97,7 @@ def signed_run(folder: Path, keys: Path, *options: str, **case: Any) -> Path:
     """Return the folder of a signed run, whose report has `options` besides the language."""
     kit = make_kit(folder)
     kit.case(**case)
-    made = kit.run()
-    execute(made, "none", lambda line: None)
+    made = carried_out(kit.run())
     assert main(["stage", "collect", f"{made.folder}"]) == 0
     assert main(["report", f"{made.folder}", "--language", "ko", *options]) == 0
     assert sign(made.folder, keys) == 0
@@ -415,8 +413,7 @@ def test_a_report_of_another_version_is_not_signed(
 def test_an_unfinished_run_is_not_signed(
     tmp_path: Path, keys: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = make_kit(tmp_path).run()
-    execute(made, "none", lambda line: None)
+    made = carried_out(make_kit(tmp_path).run())
     shutil.rmtree(execution(made.folder / "workdir/steps/0002-fake-2"))
     assert main(["stage", "collect", f"{made.folder}"]) in (0, 1)
     assert main(["report", f"{made.folder}"]) == 0
@@ -829,8 +826,7 @@ class TestOneKeyIsOneSigner:
         contract = Contract.model_validate({**CONTRACT, "signers": lines})
         kit = make_kit(tmp_path)
         kit.case()
-        made = kit.run(site=kit.site().model_copy(update={"contract": contract}))
-        execute(made, "none", lambda line: None)
+        made = carried_out(kit.run(site=kit.site().model_copy(update={"contract": contract})))
         assert main(["stage", "collect", f"{made.folder}"]) == 0
         main(["report", f"{made.folder}"])
         assert sign(made.folder, keys) == sign(made.folder, keys, "mallory") == 0

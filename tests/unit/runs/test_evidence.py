@@ -20,14 +20,13 @@ from typing import Any, Self
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fixtures.kit import execution, make_kit
+from tests.fixtures.kit import execution
 from tests.folders import let_all_enter
 
 from proofmark.cli.main import main
 from proofmark.common.archive import ArchiveWriter, Change
 from proofmark.common.errors import BadInput
 from proofmark.common.input_limits import MAX_ARCHIVES, MAX_EVIDENCE_FILES
-from proofmark.jobs.execute import execute
 from proofmark.runs import evidence as runs_evidence
 from proofmark.runs.evidence import (
     CHECKED,
@@ -44,17 +43,9 @@ from proofmark.runs.run_files import RunFiles, SealRule
 NOBODY = 65534
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a finished run of which nothing is sealed. No test changes it."""
-    made = make_kit(tmp_path_factory.mktemp("original")).run()
-    execute(made, "none", lambda line: None)
-    return made.folder
-
-
 @pytest.fixture
-def run(tmp_path: Path, original: Path) -> Path:
-    return Path(shutil.copytree(original, tmp_path / "runs" / original.name))
+def run(tmp_path: Path, finished_run: Path) -> Path:
+    return Path(shutil.copytree(finished_run, tmp_path / "runs" / finished_run.name))
 
 
 def collect(run: Path, code: int = 0) -> None:
@@ -361,9 +352,9 @@ def test_the_longest_chain_is_opened_three_times_at_once(sealed: Path, tmp_path:
 
 
 @pytest.fixture(scope="module")
-def sealed(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("sealed") / original.name
-    shutil.copytree(original, folder)
+def sealed(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sealed") / finished_run.name
+    shutil.copytree(finished_run, folder)
     seal(folder)
     return folder
 

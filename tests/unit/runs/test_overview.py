@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from tests.fixtures.finished import write_execution
-from tests.fixtures.kit import Kit, execution, make_kit, steps_of
+from tests.fixtures.kit import Kit, execution, kit_with, steps_of
 
 from proofmark.cli.main import main
 from proofmark.runs.progress import case_progress, progress, span
@@ -15,11 +14,7 @@ from proofmark.runs.progress import case_progress, progress, span
 NODES = ("n1", "n2", "n3", "n4")
 
 
-@pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    kit = make_kit(tmp_path)
-    kit.case(sweep={"size": [1, 2, 3, 4]}, cost={"seconds": 10})
-    return kit
+kit = kit_with(sweep={"size": [1, 2, 3, 4]}, cost={"seconds": 10})
 
 
 def test_the_counts_of_a_case_are_those_of_its_steps(kit: Kit) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 from tests.fixtures.finished import judged
-from tests.fixtures.kit import Kit
+from tests.fixtures.kit import Kit, carried_out
 from tests.fixtures.pages import plain
 from tests.fixtures.report_run import page_of
 from tests.folders import ROOT
 
 from proofmark.cli.main import main
-from proofmark.jobs.execute import execute
 from proofmark.jobs.launcher import LAUNCHERS
 from proofmark.machine.bmc.back_end import BACK_ENDS
 from proofmark.machine.scheduler import SCHEDULERS
@@ -72,8 +71,7 @@ def test_the_report_says_so(kit: Kit, scheduler: str) -> None:
     kit.case(sweep={"size": 1})
     site = kit.site()
     changed = site.partition.model_copy(update={"scheduler": scheduler})
-    run = kit.run(site=site.model_copy(update={"partition": changed}))
-    execute(run, "none", lambda line: None)
+    run = carried_out(kit.run(site=site.model_copy(update={"partition": changed})))
     verdict = judged(run)
     text = "never ran with the real thing: scheduler: lsf"
     said = scheduler == "lsf"
