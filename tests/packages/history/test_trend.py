@@ -160,7 +160,9 @@ class TestTrend:
         assert trend.compared_nodes == 20
 
     def test_the_interval_of_several_nodes_is_that_of_their_median(self, machine: Path) -> None:
-        for points, _ in _trend(machine).lines:
+        lines = _trend(machine).lines
+        assert lines
+        for points, _ in lines:
             assert (points.nodes == 5).all()
             assert (points.low <= points.value).all()
             assert (points.value <= points.high).all()

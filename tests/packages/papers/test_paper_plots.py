@@ -157,6 +157,7 @@ def test_the_sweep_of_a_paper_gives_its_figures(key: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("key", FIGURES, ids=" ".join)
 def test_lines_of_a_plot_differ_without_colour(key: tuple[str, str]) -> None:
+    assert figures_of(*key)
     for drawing in figures_of(*key).values():
         for axes in drawing.figure.axes:
             styles = [

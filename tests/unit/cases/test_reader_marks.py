@@ -120,6 +120,7 @@ def test_lines_of_hosts_in_any_order_are_the_outputs_of_each(data: st.DataObject
 
 def test_words_with_a_colon_are_no_hosts() -> None:
     banners = Banners(shipped_benchmarks())
+    assert outputs()
     for case, text in outputs().values():
         assert banners.lines_of_hosts(text) == {}
         assert banners.lines_of_hosts("0: " + text.replace("\n", "\n1: ")) == {}
@@ -190,9 +191,9 @@ def test_stream_in_fortran_is_read_and_alternates_with_c() -> None:
 @pytest.mark.fault("numbers-disagree")
 def test_stream_in_fortran_with_another_array_contradicts_itself() -> None:
     text = STREAM_IN_FORTRAN.replace("20000000", "40000000")
-    assert all(
-        "but the other numbers of the row" in each.reason for each in readings_of("stream", text)
-    )
+    readings = readings_of("stream", text)
+    assert readings
+    assert all("but the other numbers of the row" in each.reason for each in readings)
 
 
 ITEMS = "16 tasks, 512 files/directories"
@@ -260,10 +261,10 @@ def test_a_time_of_zero_is_below_the_resolution_also_beside_others(
     case: str, output: str, row: str, metric: str
 ) -> None:
     """The control is the output before the change: 0.00 of a part of a time is a number."""
-    text = text_of(output)
-    assert all(reading.valid for reading in read(case, text))
+    text = output_sample(output)
+    assert all(reading.valid for reading in readings_of(case, text))
     changed = re.sub(row, r"\g<1>0.00", text, count=1)
-    refused = [each for each in read(case, changed) if not each.valid]
+    refused = [each for each in readings_of(case, changed) if not each.valid]
     assert {each.metric for each in refused if each.value == 0} == {metric}
     assert all(f"{metric} is 0: it is below the resolution" in each.reason for each in refused)
 

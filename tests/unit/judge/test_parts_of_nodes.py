@@ -229,7 +229,9 @@ def test_a_rail_that_is_missing_down_or_slow_is_named(
 
 def in_slot(link: str | None, best: str | None = None, **changes: Any) -> NodeFacts:
     """Return a node whose only port is in a slot with this link."""
-    return facts(ports=(port(0).model_copy(update={"link": link, "link_best": best, **changes}),))
+    return node_facts(
+        ports=(port(0).model_copy(update={"link": link, "link_best": best, **changes}),)
+    )
 
 
 X16, X8 = "x16 at 16.0 GT/s PCIe", "x8 at 16.0 GT/s PCIe"

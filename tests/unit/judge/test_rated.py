@@ -118,7 +118,7 @@ def test_the_parts_that_were_ordered_replace_those_of_the_node(
 ) -> None:
     given = {name: part for name, (part, _) in parts.items()}
     nominal = Nominal(**given, sources={name: by for name, (_, by) in parts.items()})
-    found = derive(rule, [facts()], {}, stated=[nominal])
+    found = derive(rule, [node_facts()], {}, stated=[nominal])
     assert isinstance(found, Derived)
     assert found.value == pytest.approx(value)
     assert found.source.startswith(begin) and found.source.endswith(end)
@@ -139,7 +139,7 @@ def test_the_parts_that_were_ordered_replace_those_of_the_node(
 def test_parts_that_were_ordered_and_are_in_no_table(
     rule: Rule, nominal: Nominal, key: str
 ) -> None:
-    found = derive(rule, [facts()], {}, stated=[nominal])
+    found = derive(rule, [node_facts()], {}, stated=[nominal])
     assert isinstance(found, Message) and key_of(found) == f"partition.node.{key}"
 
 

@@ -513,13 +513,13 @@ def test_the_ports_that_carry_messages_have_the_rate_of_most_nodes(
     slow: int, rates: list[float | None]
 ) -> None:
     """What most nodes have on another port is no rate of these."""
-    (port,) = facts().ports
+    (port,) = node_facts().ports
     other = port.model_copy(update={"adapter": "mlx5_1", "rate": "200 Gb/sec (4X HDR)"})
     nodes = {}
     for place in range(4):
         rate = "40 Gb/sec (4X QDR)" if place >= 4 - slow else EDR["rails"]["rate"]
         own = port.model_copy(update={"rate": rate})
-        nodes[f"n{place}"] = as_host(facts(ports=(own, other)), f"n{place}")
+        nodes[f"n{place}"] = as_host(node_facts(ports=(own, other)), f"n{place}")
     stated = statements(nodes, Parts(), {})
     carrying = dict.fromkeys(nodes, ("mlx5_0:1",))
     found = [*nominal_parts(nodes, stated, carrying).values()]
@@ -569,7 +569,7 @@ def test_nodes_with_several_processors_ask_which_was_ordered(
     models: list[str], declared: str | None, found: str
 ) -> None:
     nodes = {
-        f"n{place}": facts(cpu_model=model, virtual="kvm" if model == INVENTED else None)
+        f"n{place}": node_facts(cpu_model=model, virtual="kvm" if model == INVENTED else None)
         for place, model in enumerate(models)
     }
     stated = statements(nodes, Parts(processor=declared), {})

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import carried_out, make_kit
+from tests.fixtures.outputs import readings_of
 from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import PROBES, ROOT
 
 from proofmark.cases.case import LARGEST
-from proofmark.cases.reader.engine import Reading, read_output
+from proofmark.cases.reader.engine import Reading
 from proofmark.cases.reference import Metric
 from proofmark.common.errors import BadInput
 from proofmark.common.message import NOTHING
@@ -173,9 +174,9 @@ def test_every_measured_value_of_the_samples_is_possible(sample: Path) -> None:
     case = next(
         name for name in shipped_benchmarks().cases if f'"case": "{name}"' in sample.read_text()
     )
-    for each in read_output(
-        shipped_benchmarks().case(case).reader(), case, output.read_text(encoding="utf-8")
-    ):
+    readings = readings_of(case, output.read_text(encoding="utf-8"))
+    assert readings
+    for each in readings:
         if each.valid:
             assert error(each, step(case, parameters={"working_set": "memory"}), machine) == ""
 

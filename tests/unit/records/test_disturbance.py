@@ -18,6 +18,7 @@ from tests.fixtures.messages import disturbed, said
 from tests.unit.judge.test_verdict import record
 
 from proofmark.cases.case import Case, Undisturbed
+from proofmark.common.errors import BadInput
 from proofmark.common.message import NOTHING, Message
 from proofmark.jobs.launcher import launcher
 from proofmark.records.columns import Record, Records
@@ -176,7 +177,7 @@ def test_a_run_that_did_not_record_steal_is_judged(kit: Kit) -> None:
 
 def test_an_unknown_metric_in_stability_is_refused(kit: Kit) -> None:
     kit.case(undisturbed={**UNDISTURBED, "metric": "rat"})
-    with pytest.raises(Exception, match=r"undisturbed.metric.*'rat'.*did you mean 'rate'"):
+    with pytest.raises(BadInput, match=r"undisturbed.metric.*'rat'.*did you mean 'rate'"):
         kit.benchmarks()
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from tests.fixtures.finished import written_verdict
 from tests.fixtures.fleet import fleet_run
+from tests.fixtures.probes import node_facts
 from tests.unit.report.test_head import with_model
-from tests.unit.report.test_peak import facts
 
 from proofmark.common.message import Message
 from proofmark.report.page import Block
@@ -31,7 +31,7 @@ PORT = Port(adapter="mlx5_0", port="1", state=None, rate=None, layer=None)
 
 
 def shown(**changes: Any) -> dict[str, str]:
-    return dict(described(facts(**changes), StatedNode()))
+    return dict(described(node_facts(**changes), StatedNode()))
 
 
 def test_each_fact_of_a_node_has_its_row() -> None:
@@ -209,9 +209,9 @@ def test_twenty_kinds_of_nodes_are_described_the_most_frequent_first(tmp_path: P
 def test_the_usual_value_of_a_processor_is_that_of_a_socket(
     key: str, unit: str, value: float
 ) -> None:
-    shown, source = main_figures._of_processor(key, facts())
+    shown, source = main_figures._of_processor(key, node_facts())
     number, _, of = shown.partition(" ")
     assert of == unit and float(number) == pytest.approx(value, rel=1e-3)
-    in_part, of_part = main_figures._of_processor(key, facts(virtual="kvm", cores=4))
+    in_part, of_part = main_figures._of_processor(key, node_facts(virtual="kvm", cores=4))
     assert in_part == shown
     assert of_part == f"{source}; this virtual machine has 4 of them"
