@@ -64,7 +64,6 @@ NO_PROGRAMS = {
     *("external", "ior", "lock", "other"),
     *(
         "gate",
-        "guard",
         "init",
         "install",
         "latest",

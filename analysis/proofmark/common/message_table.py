@@ -418,7 +418,7 @@ MESSAGES: Mapping[str, str] = {
     "the limit",
     "check-missed": "item {number} of the contract: {text}",
     "check-no-report": "the node has not reported its state",
-    "check-nodes-left": "nodes is {found}; the run left out {number} nodes of the partition",
+    "check-nodes-left": "nodes is {found}; the run left out {number:node|nodes} of the partition",
     "check-unknown": "the node does not report: {name}",
     "check-unlike": "{name} is {found}; most nodes have {most}",
     "check-no-most": "{name} is {found}; no value is that of most nodes",

@@ -67,9 +67,9 @@ def by_number(name: str) -> list[tuple[int, str]]:
     return [(int(digits or 0), text) for text, digits in re.findall(r"(\D*)(\d*)", name)]
 
 
-def whole_number(text: str) -> int | None:
-    """Return a number in at most 20 digits, as a counter of 64 bits has; None for another text."""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 20 else None
+def whole_number(text: str, digits: int = 20) -> int | None:
+    """Return a number; None for another text, or one of more digits: 20 hold 64 bits."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= digits else None
 
 
 def one_line(text: str) -> str:

@@ -238,7 +238,7 @@ class JobFolder:
 
     def stopped_after(self, submission: JobSubmission) -> int | None:
         """Return after how many seconds a signal stopped the job script; None if none did."""
-        return whole_number(self._note(submission, "stopped"))
+        return whole_number(self._note(submission, "stopped"), digits=9)
 
     def began(self, submission: JobSubmission) -> bool:
         """Return whether the job script of `submission` began."""
@@ -250,7 +250,7 @@ class JobFolder:
 
     def lost_steps(self, submission: JobSubmission) -> int:
         """Return by how many disturbed steps in a row the job script ended early; or 0."""
-        return whole_number(self._note(submission, "lost")) or 0
+        return whole_number(self._note(submission, "lost"), digits=6) or 0
 
     def _note(self, submission: JobSubmission, name: str) -> str:
         """Return a file of the newest attempt, if that belongs to `submission`; else ""."""

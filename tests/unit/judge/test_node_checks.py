@@ -183,7 +183,7 @@ class TestEqual:
 
     def test_what_differs_between_sound_nodes_is_not_compared(self) -> None:
         """Folders of the nodes on a server, mounts on demand, sessions, containers."""
-        home = mounted(source="nas:/home").mounts[0].model_copy(update={"target": "/home/ida"})
+        home = mounted(source="nas:/home").mounts[0].model_copy(update={"target": "/home/user"})
         local = [home.model_copy(update={"source": each, "kind": each}) for each in LOCAL]
         nodes = {}
         for number, host in enumerate(HOSTS):

@@ -120,7 +120,7 @@ def test_the_bound_of_an_emulated_node_is_universal(tmp_path: Path) -> None:
     ("value", "reason"),
     [
         ("100", ""),
-        ("0", "rate is 0: nothing was measured"),
+        ("0", "rate is 0: it is below the resolution of the output"),
         ("0.0019", "rate 0.0019 us is below the physical bound 0.002 us: "),
         ("59e6", ""),
         ("61e6", "rate 6.1e+07 us is above the physical bound 6e+07 us: the time limit of the "),

@@ -138,7 +138,7 @@ KNOWN = f"{NONE} ({WHY})"
             {"NUMA": "2 × 1 CPU with 1 GiB, 1 × 0 CPUs with 2 GiB, 1 × 2 CPUs with 2 GiB"},
         ),
         ({"dimms": (DIMM,), "dimm_slots_empty": None}, {"Memory modules": "1 × 16 GiB 2666 MT/s"}),
-        ({"dimms": (DIMM,), "dimm_slots_empty": 1}, {"Memory modules": "MT/s; 1 slots empty"}),
+        ({"dimms": (DIMM,), "dimm_slots_empty": 1}, {"Memory modules": "MT/s; 1 slot empty"}),
     ],
 )
 def test_a_fact_that_is_missing_is_said_or_left_out(

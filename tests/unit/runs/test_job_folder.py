@@ -156,5 +156,5 @@ def test_a_job_that_ended_early_says_how_many_steps_are_left(
 def test_looks_that_cannot_be_read_are_refused(run: Run) -> None:
     assert read_looks(run.files) == ([], [])
     run.files.node_states.mkdir()
-    with pytest.raises(BadInput, match="accepted: a readable file"):
+    with pytest.raises(BadInput, match="accepted: a regular file"):
         read_looks(run.files)
