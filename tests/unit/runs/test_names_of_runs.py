@@ -23,7 +23,7 @@ def test_a_refusal_names_the_links_and_the_three_newest_runs(tmp_path: Path) -> 
     assert runs_below(tmp_path) == ", ".join(["latest-a", "latest-b", *newest])
 
 
-@pytest.mark.parametrize("name", ["latest-", "run", "run-a", "-latest", ""])
+@pytest.mark.parametrize("name", ["latest-", "run", "run-a", "a-latest", ""])
 def test_a_name_without_a_site_after_a_dash_is_no_link(name: str) -> None:
     assert not is_reserved(name)
 
