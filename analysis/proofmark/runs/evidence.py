@@ -21,7 +21,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import file_digest, sha256
@@ -219,7 +219,9 @@ def _checked(folder: Path) -> dict[tuple[str | int, ...], Parts]:
         return {}
     if weak_part(path) or digest != sha256(content).hexdigest().encode():
         return {}
-    return {tuple(identity): parts for identity, parts in json.loads(content)}
+    with suppress(TypeError, ValueError):  # another version of the kit has another form
+        return {tuple(identity): parts for identity, parts in json.loads(content)}
+    return {}
 
 
 def _note_checked(evidence: SealedEvidence) -> None:

@@ -770,6 +770,14 @@ class TestCheckedOnce:
         assert stored
         assert (stored.heads, stored.digests) == (whole.heads, whole.digests)
 
+    @pytest.mark.parametrize("content", ["{}", "1", "[1]", "[[[], {}, 1]]", "[[[[]], {}]]", "["])
+    def test_a_list_of_another_version_is_not_used(self, two: Path, content: str) -> None:
+        whole, digest = read_evidence(two), sha256(content.encode()).hexdigest()
+        (two / "evidence" / CHECKED).write_text(f"{digest}\n{content}")
+        stored = read_evidence(two, again=False)
+        assert whole and stored
+        assert (stored.heads, stored.digests) == (whole.heads, whole.digests)
+
     def test_a_list_that_another_user_can_write_is_not_used(
         self, two: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
