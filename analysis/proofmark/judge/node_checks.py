@@ -103,7 +103,7 @@ def _mounts(facts: NodeFacts) -> Readings:
     }
     texts = []
     for at, mount in sorted(shared.items()):
-        source = f"{mount.source}/".replace(f"/{short_name(facts.hostname)}/", "/NODE/")
+        source = f"{mount.source}/".replace(f"/{short_name(facts.hostname)}/", "/NODE/")[:-1]
         meant = (each for each in mount.options.split(",") if each in MEANT)
         texts.append(" ".join((at, mount.kind, source, *meant)))
     none = "none" if facts.mounts else None
